@@ -52,7 +52,7 @@ def install(session: nox.Session, *packages: str, groups: tuple[str, ...] = ()) 
 
 
 def run(session: nox.Session, *command: str, **options: Any) -> Any:
-    """Run a command that stores what it measured when it is interrupted, for which nox would leave it 0.3 seconds."""
+    """Run a command. When it is interrupted, wait until it has stored what it measured; nox would wait 0.3 seconds."""
     return session.run(*command, interrupt_timeout=None, **options)
 
 

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benches.loads import add_line, collected, read_lines
+from benches.lines import add_line, collected, read_lines
 from highway_bench.advice.answer import Advice
 from highway_bench.advice.connections import REFERENCE, Connection
 from highway_bench.advice.finals import QualityVerdict, judged

@@ -13,7 +13,6 @@ to the file of rows; settings that have a line of this commit and machine are no
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 import time
@@ -24,6 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from benches.lines import add_line, read_lines
 from docs.pages.known_cost import FILE, SOURCE, known_cost_table
 from highway_bench.cell import Cell
 from highway_bench.execution.progress import Event, Finished
@@ -115,21 +115,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     plugins()
     began = time.monotonic()
-    given.rows.parent.mkdir(parents=True, exist_ok=True)
-    lines = given.rows.read_text(encoding="utf-8").splitlines() if given.rows.is_file() else []
-    known = {tuple(json.loads(line)[name] for name in ("family", "block", "depth", *SOURCE)) for line in lines}
+    known = {tuple(line[name] for name in ("family", "block", "depth", *SOURCE)) for line in read_lines(given.rows)}
     here = identity().machine, source_commit()
     left = [one for one in settings() if (one.family, one.block, one.depth, *here) not in known]
-    with (
-        TemporaryDirectory() as folder,
-        Store(Path(folder) / "store.sqlite") as store,
-        given.rows.open("a", encoding="utf-8") as out,
-    ):
+    with TemporaryDirectory() as folder, Store(Path(folder) / "store.sqlite") as store:
         for family in dict.fromkeys(one.family for one in left):
             if time.monotonic() - began < 60 * given.minutes:
                 for line in measured([one for one in left if one.family == family], store):
-                    out.write(json.dumps(line) + "\n")
-                    out.flush()
+                    add_line(given.rows, line)
                 sys.stderr.write(f"{family}: {time.monotonic() - began:.0f} s\n")
     sys.stdout.write("\n".join(shown_lines(known_cost_table(given.rows))) + "\n")
 

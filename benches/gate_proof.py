@@ -29,7 +29,8 @@ from benches.gate_judgements import (
     of_kind,
     whole_runs,
 )
-from benches.loads import LOADS, add_line, collected, read_lines, run_command, running
+from benches.lines import add_line, collected, read_lines
+from benches.loads import LOADS, run_command, running
 from highway_bench.asv_suite.measuring import RATIO, SAMPLES, SECONDS
 from highway_bench.asv_suite.process import PackageProcess
 from highway_bench.asv_suite.series import HistoryCell

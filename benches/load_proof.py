@@ -20,7 +20,8 @@ from statistics import median
 
 import pandas as pd
 
-from benches.loads import add_line, collected, run_command, running
+from benches.lines import add_line, collected
+from benches.loads import run_command, running
 from highway_bench.history.machine import this_machine
 from highway_bench.measure.statistics import SHIFT_BY_WAITING
 from highway_bench.provenance.git import git

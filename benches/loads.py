@@ -1,16 +1,15 @@
-"""Other programs on the machine, next to which something is measured; and what scripts that measure so share.
+"""Other programs on the machine, next to which something is measured; and the commands of scripts that measure so.
 
-Such a script has two commands: ``collect`` adds lines of JSON to a file under a load, ``judge`` prints tables of them
-in Markdown.
+Such a script has two commands: ``collect`` adds lines to a file under a load, ``judge`` prints tables of them in
+Markdown.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,24 +58,3 @@ def run_command(
         collect(given.load, given.amount, given.file)
     else:
         sys.stdout.write("\n".join([*judge(given.file), ""]))
-
-
-def add_line(file: Path, line: Mapping[str, Any]) -> None:
-    """Add a line of JSON to a file, which is created with its folder if needed."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps(line) + "\n")
-
-
-def read_lines(file: Path) -> list[dict[str, Any]]:
-    """The lines of a file; none where there is no file yet."""
-    if not file.is_file():
-        return []
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-
-
-def collected(file: Path) -> list[dict[str, Any]]:
-    """The lines of a file; without any, the command ends with one line that says so."""
-    if lines := read_lines(file):
-        return lines
-    raise SystemExit(f"there are no lines in {file}: collect first")

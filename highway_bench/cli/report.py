@@ -27,7 +27,7 @@ def report(
 
     Nothing is measured.
     """
-    from highway_bench.history.paths import HISTORY
+    from highway_bench.history.pages import HISTORY, index
     from highway_bench.history.publish import link_report
     from highway_bench.report import open_results, write_latex, write_one_file, write_report
 
@@ -42,7 +42,7 @@ def report(
     if one_file is None and latex is None:
         written = write_report(results, out)
         page, figures = written.page, written.figures
-        link_report(out.parent / HISTORY / "index.html")
+        link_report(out.parent / index(HISTORY))
     if json:
         print_json({"page": page, "figures": figures, "tables": tables})
     else:

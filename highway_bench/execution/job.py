@@ -47,7 +47,7 @@ class Job:
         one = slice(index, index + 1)
         return replace(self, keys=self.keys[one], cells=self.cells[one], timeouts=self.timeouts[one])
 
-    def without(self, ended: Collection[int]) -> list[Job]:
+    def singles_left(self, ended: Collection[int]) -> list[Job]:
         """The jobs of the cells whose indices are not in ``ended``, one each."""
         return [self.single(index) for index in range(len(self.cells)) if index not in ended]
 

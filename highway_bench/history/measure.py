@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from highway_bench.asv_suite.series import SERIES
 from highway_bench.errors import BadInput, NothingMeasured
@@ -87,6 +88,7 @@ def measure_here(
         return measured
     with writing(target):  # before minutes of measuring
         target.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=target).close()
     arguments = ["-E", "current", "--set-commit-hash", full]
     environment = {
         "HIGHWAY_BENCH_HISTORY_COMMIT": full,
@@ -133,7 +135,8 @@ def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = Tr
         measured.lines.append(f"{len(commits) - len(wanted)} of {len(commits)} commits have a point already")
     for one in wanted:
         listed = paths.working / "commits.txt"
-        listed.write_text(one, encoding="utf-8")
+        with writing(listed):
+            listed.write_text(one, encoding="utf-8")
         point = asv_run(paths, machine, ["-E", "commits", f"HASHFILE:{listed}"], quick, {}, {}, measured)
         if point is not None:
             measured.results[one] = moved(point, paths.results)

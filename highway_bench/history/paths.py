@@ -10,10 +10,11 @@ from typing import Any
 
 from highway_bench.asv_suite.series import Suite
 from highway_bench.errors import USER_ERRORS, BadInput
+from highway_bench.history.pages import HISTORY
+from highway_bench.writing import writing
 
 CONFIGURATION = "asv.conf.json"
-REPORT, HISTORY = "page", "asv/html"  # below the folder of reports, the folders of pages; index.html is the first page
-FOLDERS = ("benchmark_dir", "env_dir", "results_dir", "html_dir", "repo")  # that asv's configuration names
+FOLDER_SETTINGS = ("benchmark_dir", "env_dir", "results_dir", "html_dir", "repo")
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,8 @@ class Paths:
             raise BadInput(f"{path.name} cannot be read: {error}") from error
         if not isinstance(configuration, dict):
             raise BadInput(f"{path.name} is not an object of settings")
-        if lacking := [key for key in ("project", *FOLDERS) if not isinstance(configuration.get(key), str)]:
-            raise BadInput(f"{path.name} has no {', '.join(lacking)}")
+        if lacking := [key for key in ("project", *FOLDER_SETTINGS) if not isinstance(configuration.get(key), str)]:
+            raise BadInput(f"{path.name} must give as text: {', '.join(lacking)}")
         return configuration
 
     def configured(self, name: str, **changes: Any) -> Path:
@@ -100,10 +101,11 @@ class Paths:
         asv reads relative paths as relative to the configuration file.
         """
         configuration = self.configuration()
-        for key in FOLDERS:
+        for key in FOLDER_SETTINGS:
             configuration[key] = str((self.root / configuration[key]).resolve())
         configuration |= {key: str(value) if isinstance(value, Path) else value for key, value in changes.items()}
-        self.working.mkdir(parents=True, exist_ok=True)
         path = self.working / f"asv-{name}.conf.json"
-        path.write_text(json.dumps(configuration, indent=1), encoding="utf-8")
+        with writing(path):
+            self.working.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(configuration, indent=1), encoding="utf-8")
         return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import shutil
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -24,7 +25,8 @@ from highway_bench.history.files import (
 from highway_bench.history.gate import LEAST
 from highway_bench.history.lines import LEAST_SHARE
 from highway_bench.history.machine import entry, write_entry
-from highway_bench.history.paths import REPORT, Paths
+from highway_bench.history.pages import HISTORY, REPORT, index
+from highway_bench.history.paths import Paths
 from highway_bench.history.scripts import use_own_scripts
 from highway_bench.history.working_folder import exclusive
 
@@ -158,10 +160,11 @@ def _add_uncommitted(paths: Paths) -> bool:
 
 def link_report(page: Path) -> None:
     """Add a link from asv's page to the report if both exist; a second call adds no other."""
-    report = page.parents[2] / REPORT / "index.html"
+    report = page.parents[2] / index(REPORT)
     if not (page.is_file() and report.is_file()):
         return
-    mark, link = '<li id="nav-li-" class="active">', '<li><a href="../../page/index.html">Report</a></li>\n\t'
+    mark = '<li id="nav-li-" class="active">'
+    link = f'<li><a href="{posixpath.relpath(index(REPORT), HISTORY)}">Report</a></li>\n\t'
     text = page.read_text(encoding="utf-8")
     if mark in text and link not in text:
         page.write_text(text.replace(mark, link + mark, 1), encoding="utf-8")

@@ -10,15 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history.paths import HISTORY, REPORT
+from highway_bench.errors import BadInput
+from highway_bench.history.pages import PAGES, REPORT, index, no_pages
 
 HOST = "127.0.0.1"
 NAMES = {HOST, "localhost", "::1"}  # of this machine, for a Host header; a tunnel may change the port
-FOLDERS = {  # of pages, with the command that writes them
-    REPORT: ("report", "highway-bench report"),
-    HISTORY: ("history", "highway-bench history publish"),
-}
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -47,7 +43,7 @@ class Handler(SimpleHTTPRequestHandler):
     def send_head(self):  # type: ignore[no-untyped-def]
         # As translate_path does: an escaped or dotted path, or a link, must not lead out of the two folders.
         path = posixpath.normpath(unquote(urlsplit(self.path).path))
-        folder = next((Path(self.directory, one) for one in FOLDERS if f"{path}/".startswith(f"/{one}/")), None)
+        folder = next((Path(self.directory, one) for one in PAGES if f"{path}/".startswith(f"/{one}/")), None)
         try:
             confined = folder and Path(self.translate_path(self.path)).resolve().is_relative_to(folder.resolve())
         except (OSError, RuntimeError, ValueError):  # a loop of links, a null character
@@ -87,22 +83,16 @@ def server(reports: Path, port: int = 0) -> ThreadingHTTPServer:
     Raises ``NothingMeasured`` where there are no pages, ``BadInput`` where the port is not available.
     """
     if first_page(reports) is None:
-        commands = " or ".join(how for _, how in FOLDERS.values())
-        raise NothingMeasured(f"there are no pages in {reports}: run {commands} first")
+        raise no_pages(reports)
     try:
         return Server((HOST, port), functools.partial(Handler, directory=str(reports.resolve())))
     except (OSError, OverflowError) as error:
         raise BadInput(f"port {port} is not available: {error}") from error
 
 
-def index(folder: str) -> str:
-    """The first page of a folder of pages."""
-    return f"{folder}/index.html"
-
-
 def first_page(reports: Path) -> str | None:
     """The page for ``/``: the report, or else the history; ``None`` where there is neither."""
-    return next((index(folder) for folder in FOLDERS if (reports / index(folder)).is_file()), None)
+    return next((index(folder) for folder in PAGES if (reports / index(folder)).is_file()), None)
 
 
 def pages(of: ThreadingHTTPServer, reports: Path) -> list[str]:
@@ -111,7 +101,7 @@ def pages(of: ThreadingHTTPServer, reports: Path) -> list[str]:
         f"{name}: {address(of)}{index(folder)}"
         if (reports / index(folder)).is_file()
         else f"{name}: not there yet, made by {how}"
-        for folder, (name, how) in FOLDERS.items()
+        for folder, (name, how) in PAGES.items()
     ]
 
 

@@ -6,13 +6,13 @@ import html
 import shutil
 from pathlib import Path
 
-from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history.paths import HISTORY, REPORT
+from highway_bench.errors import BadInput
+from highway_bench.history.pages import HISTORY, REPORT, index, no_pages
 from highway_bench.writing import writing
 
 PARTS = {  # a link's text, the page below the folder of reports, and the folder that is copied
-    "Report: every stored cell": (f"{REPORT}/index.html", REPORT),
-    "History: every block over commits": (f"{HISTORY}/index.html", HISTORY),
+    "Report: every stored cell": (index(REPORT), REPORT),
+    "History: every block over commits": (index(HISTORY), HISTORY),
     "Documentation": ("docs/docs/index.html", "docs"),
 }
 MARK = ".highway-bench-site"  # in a folder that this module wrote, and may write again
@@ -38,7 +38,7 @@ def write_site(reports: Path, folder: Path, title: str) -> list[str]:
     """
     there = {text: part for text, part in PARTS.items() if (reports / part[0]).is_file()}
     if not there:
-        raise NothingMeasured(f"there are no pages in {reports}: run highway-bench report first")
+        raise no_pages(reports)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
         raise BadInput(f"{folder} has other files: name an empty folder, or one that --site wrote before")
     links = "\n".join(f'<li><a href="{page}">{html.escape(text)}</a></li>' for text, (page, _) in there.items())
@@ -49,8 +49,16 @@ def write_site(reports: Path, folder: Path, title: str) -> list[str]:
         for name in {part.partition("/")[0] for _, part in PARTS.values()}:
             shutil.rmtree(folder / name, ignore_errors=True)
         for _, part in there.values():
-            shutil.copytree(reports / part, folder / part)
+            _copy(reports / part, folder / part)
         (folder / "index.html").write_text(PAGE.format(title=html.escape(title), links=links), encoding="utf-8")
     return [
         f"not part of the site, since there is no {reports / PARTS[text][0]}" for text in PARTS if text not in there
     ]
+
+
+def _copy(source: Path, target: Path) -> None:
+    try:
+        shutil.copytree(source, target)
+    except shutil.Error as error:  # of every file that could not be read or written
+        _, _, reason = error.args[0][0]
+        raise BadInput(f"cannot copy {source} to {target}: {reason}") from error

@@ -11,6 +11,7 @@ from filelock import Timeout
 
 from highway_bench.history.paths import Paths
 from highway_bench.provenance.lock import file_lock, holder
+from highway_bench.writing import writing
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
@@ -26,14 +27,15 @@ def exclusive(
 
     @functools.wraps(function)
     def locked(paths: Paths, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
-        paths.working.mkdir(parents=True, exist_ok=True)
         path = paths.working / "lock"
         lock = file_lock(path, reentrant=True)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            sys.stderr.write(f"waiting for process {holder(path)}, which is using {paths.working}\n")
-            lock.acquire()
+        with writing(paths.working):
+            paths.working.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                sys.stderr.write(f"waiting for process {holder(path)}, which is using {paths.working}\n")
+                lock.acquire()
         try:
             return function(paths, *args, **kwargs)
         finally:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history import Paths
+from highway_bench.history import Paths, measure
 from highway_bench.history.files import MACHINE, result_paths
 from highway_bench.history.gate import gate
 from highway_bench.history.importing import import_results
@@ -82,17 +82,32 @@ def test_a_checkout_is_not_another_commit(planted) -> None:
         measure_here(planted.paths, planted.machine, commit="HEAD~1")
 
 
-def test_a_folder_that_cannot_be_written_is_refused_before_measuring(planted, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_refused_before_measuring(
+    planted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "asv_run", lambda *_: pytest.fail("measured"))
     (tmp_path / "file").touch()
     with pytest.raises(BadInput, match="cannot write"):
         measure_here(planted.paths, planted.machine, out=tmp_path / "file")
+    with pytest.raises(BadInput, match="cannot write"):
+        measure_here(planted.paths, planted.machine, out=Path("/proc"))  # it is there, and not even root writes it
+
+
+def test_a_working_folder_that_cannot_be_written_is_one_line(paths: Paths, planted) -> None:
+    shutil.rmtree(paths.working, ignore_errors=True)
+    paths.working.touch()
+    with pytest.raises(BadInput, match=r"cannot write .*\.working"):
+        measure_here(paths, planted.machine)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[]", "not an object of settings"),
-        ('{"project": "mine", "repo": ".", "results_dir": 3}', "has no benchmark_dir, env_dir, results_dir, html_dir"),
+        (
+            '{"project": "mine", "repo": ".", "results_dir": 3}',
+            "must give as text: benchmark_dir, env_dir, results_dir, html_dir$",
+        ),
     ],
 )
 def test_an_incomplete_configuration_is_one_line(tmp_path: Path, text: str, message: str) -> None:

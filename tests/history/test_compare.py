@@ -63,6 +63,7 @@ def test_a_ratio_is_printed_with_its_interval_or_as_undecided(monkeypatch: pytes
     assert "more than 10 % from it" in " ".join(output.output.split())
     strict = CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD", "--device", "cpu", "--strict"])
     assert strict.exit_code == 1
+    assert strict.stderr.endswith(f"slower: {CELLS[1]}; {CELLS[0]}\n")
     data = json.loads(
         CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD", "--device", "cpu", "--json"]).output
     )
@@ -96,6 +97,16 @@ def test_a_cell_that_failed_is_named_and_is_no_success(monkeypatch: pytest.Monke
     assert (failed.exit_code, json.loads(failed.stdout)["left_out"][0]["failed"]) == (1, True)
     monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared[:2])
     assert CliRunner().invoke(app, ["history", *command, "--device", "cpu"]).exit_code == 0
+
+
+def test_a_strict_comparison_names_what_failed_and_what_is_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = [
+        Compared(CELLS[0], [1.2, 1.21] * 6, ([1.0], [1.2]), [2.2]),
+        Compared(CELLS[1], [1.0], reason="OutOfMemoryError", failed=True),
+    ]
+    monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared)
+    strict = CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD", "--device", "cpu", "--strict"])
+    assert strict.stderr.endswith(f"failed: {CELLS[1]}; slower: {CELLS[0]}\n")
 
 
 def test_a_request_that_fails_is_no_cell_that_is_lacking(planted, monkeypatch) -> None:

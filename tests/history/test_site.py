@@ -90,6 +90,9 @@ def test_a_site_has_every_page_and_links_them_relatively(tmp_path: Path) -> None
     (reports / "page/index.html").write_text("newer")
     write_site(reports, site, "mine")
     assert (site / "page/index.html").read_text() == "newer"
+    (reports / "page/broken").symlink_to("nowhere")
+    with pytest.raises(BadInput, match=r"cannot copy .*page to .*page: .*broken"):
+        write_site(reports, site, "mine")
     (tmp_path / "other").mkdir()
     (tmp_path / "other/file").touch()
     with pytest.raises(BadInput, match="other files"):

@@ -11,16 +11,11 @@ import typer
 
 from highway_bench.cli._options import AsJson
 from highway_bench.cli._output import print_json, print_table
-from highway_bench.cli.history.left_out import left_out_as_json, print_left_out, raise_failed
+from highway_bench.cli.history.left_out import left_out_as_json, raise_failed, split
 from highway_bench.cli.history.options import BlockOption, DepthOption, Device, FamilyOption, Pairs, Root, chosen_cells
-from highway_bench.errors import HighwayBenchError
 
 if TYPE_CHECKING:
     from highway_bench.history.compare import Compared
-
-
-class Slower(HighwayBenchError):
-    """A cell is slower at the second commit."""
 
 
 def compare(
@@ -54,16 +49,12 @@ def compare(
         device=this_machine(device).device,
         report=lambda line: typer.echo(line, err=True),
     )
-    compared, left_out = [one for one in every if not one.reason], [one for one in every if one.reason]
-    print_left_out(left_out)
+    compared, left_out = split(every)
     if json:
         print_json({"steps": [as_json(one) for one in compared], "left_out": left_out_as_json(left_out)})
     else:
         print_compared(compared, first, second)
-    raise_failed(left_out)
-    slower = [str(one.cell) for one in compared if one.verdict == "slower"]
-    if strict and slower:
-        raise Slower(f"slower: {'; '.join(slower)}")
+    raise_failed(left_out, [one for one in compared if strict and one.verdict == "slower"])
 
 
 def as_json(one: Compared) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The cells that a comparison of commits left out: those that a commit lacks, and those that failed."""
+"""The cells that a comparison of commits left out, those that a commit lacks and those that failed; and how it ends."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from highway_bench.history.compare import Compared
 
 
-class CellsFailed(HighwayBenchError):
-    """A cell failed at one of the commits, so it was not compared."""
+class ComparisonFailed(HighwayBenchError):
+    """A cell failed at one of the commits, or is slower at the second where none may be."""
 
 
-def print_left_out(left_out: Sequence[Compared]) -> None:
-    """Print a line for each cell to the standard error stream, with the reason."""
+def split(every: Sequence[Compared]) -> tuple[list[Compared], list[Compared]]:
+    """The cells that were compared, and those left out, for each of which a line on stderr has the reason."""
+    compared, left_out = [one for one in every if not one.reason], [one for one in every if one.reason]
     for one in left_out:
         typer.echo(f"{'failed' if one.failed else 'left out'}: {one.cell}: {one.reason}", err=True)
+    return compared, left_out
 
 
 def left_out_as_json(left_out: Sequence[Compared]) -> list[dict[str, object]]:
@@ -28,7 +30,9 @@ def left_out_as_json(left_out: Sequence[Compared]) -> list[dict[str, object]]:
     return [{**one.cell._asdict(), "reason": one.reason, "failed": one.failed} for one in left_out]
 
 
-def raise_failed(left_out: Sequence[Compared]) -> None:
-    """Raise ``CellsFailed`` where a cell failed."""
-    if failed := [str(one.cell) for one in left_out if one.failed]:
-        raise CellsFailed(f"failed: {'; '.join(failed)}")
+def raise_failed(left_out: Sequence[Compared], slower: Sequence[Compared] = ()) -> None:
+    """Raise ``ComparisonFailed`` with the cells that failed and the ``slower`` ones, if there are any."""
+    named = {"failed": [one for one in left_out if one.failed], "slower": slower}
+    texts = [f"{word}: {'; '.join(str(one.cell) for one in cells)}" for word, cells in named.items() if cells]
+    if texts:
+        raise ComparisonFailed("; ".join(texts))

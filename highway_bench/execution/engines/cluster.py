@@ -286,7 +286,7 @@ class RayEngine:
         except ray.exceptions.RayError as error:
             del self._submitted[stream]
             if len(submitted.job.cells) > 1:
-                return submitted.job.without(submitted.ended)
+                return submitted.job.singles_left(submitted.ended)
             status = Status.OOM if isinstance(error, ray.exceptions.OutOfMemoryError) else Status.CRASHED
             nowhere = isinstance(error, ray.exceptions.TaskUnschedulableError)
             yield from lost(submitted, status, NO_NODE if nowhere else first_line(error))

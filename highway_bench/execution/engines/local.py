@@ -193,7 +193,7 @@ class LocalEngine:
         broken.stop()
         for future, running in list(self._running.items()):
             if running.pool is broken:
-                queue.extendleft(running.job.without(running.ended) if running.ended else [running.job])
+                queue.extendleft(running.job.singles_left(running.ended) if running.ended else [running.job])
                 del self._running[future]
         self._pools[self._pools.index(broken)] = Pool.of(broken.slot, self._kind, self._modules)
 
@@ -281,7 +281,7 @@ class LocalEngine:
         yield from self._read(running)
         again: list[Job] = []
         if len(running.job.cells) > 1:
-            again = running.job.without(running.ended)
+            again = running.job.singles_left(running.ended)
         elif not running.ended and running.may_fit_alone(status):
             self._run_alone(running.job)
         elif not running.ended:
