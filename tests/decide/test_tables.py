@@ -12,7 +12,14 @@ import pytest
 from highway_bench.blocks import blocks
 from highway_bench.cli._output import write_tables
 from highway_bench.decide.published import PUBLISHED
-from highway_bench.decide.tables import contrast_table, ladder_table, published_shown, tables, width_shown
+from highway_bench.decide.tables import (
+    contrast_shown,
+    contrast_table,
+    ladder_table,
+    published_shown,
+    tables,
+    width_shown,
+)
 from highway_bench.errors import BadInput
 from highway_bench.report import Results, open_results
 from tests.decide.conftest import TrainedPart
@@ -71,6 +78,12 @@ def test_a_connection_of_which_a_seed_diverged_is_unstable() -> None:
     shown = width_shown(runs)
     assert "keel" not in {row[0] for row in shown.entries}
     assert "diverged: gru-gate and keel" in shown.note
+
+
+def test_the_reference_alone_gives_no_contrast() -> None:
+    table = contrast_table(RUNS[RUNS["block"] == "pre-norm"])
+    assert not contrast_shown(table).entries
+    assert {row[4] for row in published_shown(table).entries} == {"not measured"}
 
 
 def test_published_results_next_to_ours() -> None:
