@@ -1,4 +1,4 @@
-"""The cells that a comparison of commits left out, those that a commit lacks and those that failed; and how it ends."""
+"""Cells that a comparison of commits left out, since a commit lacks them or they failed; and its exit status."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class ComparisonFailed(HighwayBenchError):
     """A cell failed at one of the commits, or is slower at the second where none may be."""
 
 
-def split(every: Sequence[Compared]) -> tuple[list[Compared], list[Compared]]:
-    """The cells that were compared, and those left out, for each of which a line on stderr has the reason."""
+def report_left_out(every: Sequence[Compared]) -> tuple[list[Compared], list[Compared]]:
+    """Print on stderr why each cell was left out; return the cells that were compared, and those."""
     compared, left_out = [one for one in every if not one.reason], [one for one in every if one.reason]
     for one in left_out:
         typer.echo(f"{'failed' if one.failed else 'left out'}: {one.cell}: {one.reason}", err=True)

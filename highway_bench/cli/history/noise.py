@@ -11,7 +11,7 @@ import typer
 
 from highway_bench.cli._options import AsJson
 from highway_bench.cli._output import print_json, print_table
-from highway_bench.cli.history.left_out import left_out_as_json, raise_failed, split
+from highway_bench.cli.history.left_out import left_out_as_json, raise_failed, report_left_out
 from highway_bench.cli.history.options import BlockOption, DepthOption, Device, FamilyOption, Pairs, Root, chosen_cells
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def noise(
         device=this_machine(device).device,
         report=lambda line: typer.echo(line, err=True),
     )
-    compared, left_out = split(every)
+    compared, left_out = report_left_out(every)
     rows = [as_json(one) for one in compared]
     if json:
         print_json({"pairs": pairs, "cells": rows, "left_out": left_out_as_json(left_out)})
