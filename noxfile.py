@@ -250,7 +250,7 @@ def gpu(session: nox.Session) -> None:
     With -- --minutes 9 the next call goes on. Without a GPU, -- --device cpu --tiny rehearses every step.
     """
     install(session, "-e", ".[history,peers]", groups=("tests",))
-    run(session, "python", "benches/gpu.py", *session.posargs)
+    run(session, "python", "-m", "benches.gpu", *session.posargs)
 
 
 @nox.session

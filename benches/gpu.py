@@ -174,7 +174,7 @@ def rest(session: Session) -> Command:
 
 def hours(session: Session) -> Command:
     """The GPU-hours that the whole of it would take."""
-    return python(ROOT / "benches/gpu_hours.py", session.store, "--device", session.device)
+    return python("-m", "benches.gpu_hours", session.store, "--device", session.device)
 
 
 def no_mnist(session: Session) -> str:

@@ -1,6 +1,6 @@
 """The GPU-hours that the paper-scale Figure 1 would take, from the steps of a slice that is in a store.
 
-    python benches/gpu_hours.py reports/gpu/results.sqlite
+    python -m benches.gpu_hours reports/gpu/results.sqlite
 
 A network's seconds are its share of those of the population in which it trained, so they add up. The trials of a depth
 and the runs of its winner train in populations of other sizes; each counts with its own step.

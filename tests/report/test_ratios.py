@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from highway_bench.measure.clock import ALL_DISTURBED
 from highway_bench.report import Results, print_summary, write_report
 from highway_bench.report.answer_table import answer_table
 from highway_bench.report.figures.step_time import step_time_ratio
@@ -151,6 +152,14 @@ def test_why_there_is_no_ratio_is_printed_in_its_column(make: Make) -> None:
         table = Results(make["frame"](rows)).step_times()
         assert set(table.loc[table["block"] == "highway", "ratio_gap"]) == {gap}
         assert table["ratio_low"].isna().all()
+
+
+def test_a_remark_on_one_cell_leaves_the_gaps_of_the_others(make: Make) -> None:
+    rows = timed(make, 0.005, processes=1)
+    remarked = [row | {"message": ALL_DISTURBED} if row["block"] == "plain" else row for row in rows]
+    table = Results(make["frame"](remarked)).step_times().set_index("block")
+    assert table["message"].to_dict() == {"plain": ALL_DISTURBED, "highway": ""}
+    assert table["ratio_gap"].to_dict() == {"plain": ALL_DISTURBED, "highway": ONE_PROCESS}
 
 
 def test_of_cells_that_were_timed_twice_the_one_with_more_samples_is_quoted_everywhere(make: Make) -> None:

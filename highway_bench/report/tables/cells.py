@@ -35,7 +35,7 @@ def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: Mapping[str,
     table["status"] = [str(worst(statuses.unique())) for _, statuses in rows_of_cells["status"]]
     remarks = scalars[scalars["message"].fillna("") != ""].groupby("cell")["message"]
     joined = {number: "; ".join(dict.fromkeys("; ".join(texts).split("; "))) for number, texts in remarks}
-    table["message"] = pd.Series([joined.get(number) for number in table.index], table.index, dtype=object)
+    table["message"] = pd.Series([joined.get(number, "") for number in table.index], table.index, dtype=str)
     further = [name for name in scalars["metric"].dropna().unique() if name not in ("", *table)]
     newest = scalars.drop_duplicates(["cell", "metric"], keep="last").set_index("cell")
     values = newest.pivot_table(index="cell", columns="metric", values="value", aggfunc="last")

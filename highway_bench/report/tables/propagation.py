@@ -138,7 +138,7 @@ def layer_sizes(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
 def _start(setting: dict[str, Any], cells: list[dict[str, Any]]) -> dict[str, Any]:
     ran = [cell for cell in cells if cell["status"] in OUTCOMES]
     record = setting | {name: cells[0][name] for name in ("width", "params", "budget_mismatch", "status")}
-    record |= {"n": len(ran), "message": next((cell["message"] for cell in cells if cell["message"]), None)}
+    record |= {"n": len(ran), "message": next((cell["message"] for cell in cells if cell["message"]), "")}
     for way in ("signal", "gradient"):
         counted = Counter(cell[way] for cell in ran).most_common(2)
         tied = len(counted) == 2 and counted[0][1] == counted[1][1]

@@ -62,14 +62,14 @@ def step_times(rows: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
     return about.in_order(table, (*COMPARISON, "block"))
 
 
-def gap(status: str, ratio: float, low: float, message: str | None) -> str:
+def gap(status: str, ratio: float, low: float, message: str) -> str:
     """Why a cell has no ratio with an interval; empty where it has one."""
     if not math.isnan(low):
         return ""
     if status not in OUTCOMES:
         return status
     for reason in (ALL_DISTURBED, ALL_CAPPED):
-        if message is not None and reason in message:
+        if reason in message:
             return reason
     return OLDER if math.isnan(ratio) else ONE_PROCESS
 

@@ -162,7 +162,7 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame, tried: set[float]) -> dic
         "loss_low": loss_low,
         "loss_high": loss_high,
         "seeds": sorted(cell["seed"] for cell in ran),
-        "messages": "; ".join(sorted({cell["message"] for cell in cells if isinstance(cell["message"], str)})),
+        "messages": "; ".join(sorted({cell["message"] for cell in cells if cell["message"]})),
     }
     timed = [cell for cell in ran if cell["ran_on"] == cell["machine"]]
     for name, runs in (("steps_to_threshold", ran), ("seconds_to_threshold", timed)):
