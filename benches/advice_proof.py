@@ -8,7 +8,8 @@ there are not measured again, and an advice that was interrupted goes on. ``judg
 
 Kinds of lines: ``known``, a family and depth at which the trainings in ``--known`` have one leader, by the rule of an
 advice's own finals; the advice compares the blocks of ``decide``'s vision part, with its optimiser. ``copies``,
-pre-norm against itself with other random weights.
+pre-norm against itself with other random weights, each at both starts. They are told apart where the advice uses one of
+them alone, at whichever starts.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any
 
 from benches.lines import add_line, collected, read_lines
 from highway_bench.advice.answer import Advice
-from highway_bench.advice.connections import REFERENCE, Connection
+from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict, judged
 from highway_bench.advice.run import advise
 from highway_bench.decide.candidate import FRESH_SEEDS, TUNING_SEEDS
@@ -41,6 +42,7 @@ LINES = ROOT / "docs/data/advice-proof.jsonl"
 COPY = ROOT / "benches/pre_norm_copy.py"
 COPIED = ("dense", 20)  # the family and depth in which copies are compared
 DIGITS = "mnist-5k"  # the data of the trainings that are known
+KINDS = ("known", "copies")
 EACH = 20  # advices of each kind
 
 Make = Callable[..., Advice]
@@ -98,33 +100,24 @@ def line_of(task: Task, make: Make) -> dict[str, Any]:
     if task.known is None:
         family, depth = COPIED
         advice = make(family, depth=depth, repetition=task.number, block=["pre-norm-copy"], plugins=[str(COPY)])
-        use = set(advice.use)
-        apart = [
-            start for start in {one.start for one in use} if not {Connection(REFERENCE, start), copy(start)} <= use
-        ]
-        outcome: dict[str, Any] = {"apart": bool(apart)}
+        best = None
     else:
         family, depth = task.known.family, task.known.depth
         recipe = {"data": DIGITS, "optimiser": "adamw"}  # as the known trainings; the steps are the advice's own
         advice = make(family, depth=depth, repetition=task.number, block=list(BLOCKS), **recipe)
-        outcome = {"best": list(task.known.best), "held": task.known.best in advice.use}
+        best = list(task.known.best)
     return {
         "kind": task.kind,
         "number": task.number,
         "family": family,
         "depth": depth,
-        **outcome,
+        "best": best,
         "verdict": str(advice.verdict),
         "use": [list(one) for one in advice.use],
         "seeds": advice.quality.seeds,
         "steps": list(advice.ladder),
         "minutes": advice.about["minutes"],
     }
-
-
-def copy(start: str) -> Connection:
-    """The copy of pre-norm at a start."""
-    return Connection("pre-norm-copy", start)  # type: ignore[arg-type]
 
 
 def collect(todo: Iterable[Task], file: Path, make: Make) -> None:
@@ -140,12 +133,12 @@ def collect(todo: Iterable[Task], file: Path, make: Make) -> None:
 def counts(lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """How many advices hold the known best, and how many prefer one of two copies."""
     lines = list(lines)
-    of = {kind: [line for line in lines if line["kind"] == kind] for kind in ("known", "copies")}
+    of = {kind: [line for line in lines if line["kind"] == kind] for kind in KINDS}
     return {
         "known": len(of["known"]),
-        "held": sum(line["held"] for line in of["known"]),
+        "held": sum(line["best"] in line["use"] for line in of["known"]),
         "copies": len(of["copies"]),
-        "apart": sum(line["apart"] for line in of["copies"]),
+        "apart": sum(len({block for block, _ in line["use"]}) == 1 for line in of["copies"]),
     }
 
 
@@ -163,6 +156,7 @@ def main() -> None:
     parser.add_argument("command", choices=("collect", "judge"))
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--known", type=Path, help="a store of decide; without it, only copies are compared")
+    parser.add_argument("--kind", choices=KINDS, help="only these; by default both in turn")
     parser.add_argument("--file", type=Path, default=LINES)
     parser.add_argument("--out", type=Path, default=Path("reports/advice-proof"))
     given = parser.parse_args()
@@ -174,7 +168,8 @@ def main() -> None:
     def make(family: str, **words: Any) -> Advice:
         return advise(family, minutes=given.minutes, out=given.out, progress=True, **words)
 
-    collect(tasks(known_bests(given.known) if given.known else []), given.file, make)
+    todo = tasks(known_bests(given.known) if given.known else [])
+    collect([task for task in todo if given.kind in (None, task.kind)], given.file, make)
 
 
 if __name__ == "__main__":

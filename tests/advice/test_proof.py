@@ -40,12 +40,19 @@ def test_a_best_is_known_where_it_leads_alone() -> None:
 
 def test_lines_say_whether_the_best_is_held_and_copies_are_told_apart() -> None:
     known = advice_proof.Task("known", 0, advice_proof.Known("conv", 5, GATE))
-    assert advice_proof.line_of(known, lambda *_, **__: advice(PRE, GATE))["held"]
-    assert not advice_proof.line_of(known, lambda *_, **__: advice(PRE))["held"]
     copies = advice_proof.Task("copies", 0)
-    assert not advice_proof.line_of(copies, lambda *_, **__: advice(PRE, advice_proof.copy("published")))["apart"]
-    assert advice_proof.line_of(copies, lambda *_, **__: advice(PRE))["apart"]
-    assert not advice_proof.line_of(copies, lambda *_, **__: advice())["apart"]
+
+    def counted(task: advice_proof.Task, *use: Connection) -> dict[str, int]:
+        return advice_proof.counts([advice_proof.line_of(task, lambda *_, **__: advice(*use))])
+
+    assert counted(known, PRE, GATE)["held"]
+    assert not counted(known, PRE)["held"]
+    one, other = (Connection("pre-norm-copy", start) for start in ("published", "depth-aware"))
+    assert not counted(copies, PRE, one)["apart"]
+    assert not counted(copies, PRE, other)["apart"]
+    assert counted(copies, one, other)["apart"]
+    assert counted(copies, PRE)["apart"]
+    assert not counted(copies)["apart"]
 
 
 def test_where_the_best_is_known_the_advice_compares_what_decide_compared(ask: Callable[..., Any]) -> None:
