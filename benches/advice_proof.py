@@ -3,13 +3,13 @@
 ``collect`` makes advices with fresh seeds, in turn of each kind, and adds a line for each to a file. Lines that are
 there are not measured again, and an advice that was interrupted goes on. ``judge`` counts.
 
-    nox -s advice-proof -- collect --minutes 5 --known reports/decide.sqlite
+    nox -s advice-proof -- collect --known reports/decide.sqlite
     nox -s advice-proof -- judge
 
-Kinds of lines: ``known``, a family and depth at which the trainings in ``--known`` have one leader, by the rule of an
-advice's own finals; the advice compares the blocks of ``decide``'s vision part, with its optimiser. ``copies``,
-pre-norm against itself with other random weights, each at both starts. They are told apart where the advice uses one of
-them alone, at whichever starts.
+Kinds of lines: ``known``, a family and depth at which the trainings of ``decide`` in ``--known`` have one leader, by
+the rule of an advice's own finals; the advice asks what these trainings asked, with the same blocks, data, sizes,
+optimiser and steps. ``copies``, pre-norm against itself with other random weights, each at both starts. They are told
+apart where the advice uses one of them alone, at whichever starts.
 """
 
 from __future__ import annotations
@@ -29,21 +29,24 @@ from highway_bench.advice.answer import Advice
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict, judged
 from highway_bench.advice.run import advise
+from highway_bench.cell import Cell
 from highway_bench.decide.candidate import FRESH_SEEDS, TUNING_SEEDS
-from highway_bench.decide.vision import BLOCKS
+from highway_bench.decide.dense import dense
+from highway_bench.decide.vision import vision
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
 from highway_bench.report.markdown import markdown_table
+from highway_bench.report.rows import recipe_of
 from highway_bench.results import Store
 
 ROOT = Path(__file__).resolve().parents[1]
 LINES = ROOT / "docs/data/advice-proof.jsonl"
 COPY = ROOT / "benches/pre_norm_copy.py"
 COPIED = ("dense", 20)  # the family and depth in which copies are compared
-DIGITS = "mnist-5k"  # the data of the trainings that are known
+PARTS = (dense(), vision())  # those of decide whose trainings are known
 KINDS = ("known", "copies")
-EACH = 20  # advices of each kind
+REPETITIONS = range(20, 40)  # of each kind; those before were trials, of other questions and another rule
 
 Make = Callable[..., Advice]
 
@@ -66,15 +69,41 @@ class Task:
     known: Known | None = None
 
 
+def templates() -> dict[str, list[Cell]]:
+    """The cells of ``decide``'s candidates, by family."""
+    cells = [one.template for part in PARTS for one in part.candidates]
+    families = sorted({cell.family for cell in cells})
+    return {family: [cell for cell in cells if cell.family == family] for family in families}
+
+
+def question(family: str) -> dict[str, Any]:
+    """What ``decide`` asks of a family, in the words of an advice. Only the length of the warm-up is the advice's."""
+    cells = templates()[family]
+    recipe = cells[0].recipe
+    return {
+        "block": list(dict.fromkeys(cell.block for cell in cells)),
+        "data": cells[0].dataset,
+        "data_options": {"pooled": 1, **recipe.get("dataset", {})},
+        "optimiser": recipe["optimiser"],
+        "steps": recipe["steps"],
+        "width": cells[0].nominal_width,
+        "batch_size": cells[0].batch_size,
+    }
+
+
 def known_bests(store: Path) -> list[Known]:
     """The families and depths at which the finals in ``store`` have one leader."""
     losses: defaultdict[tuple[str, int], dict[Connection, dict[int, float | None]]] = defaultdict(dict)
-    with Store(store, read_only=True) as opened:
-        rows = opened.rows(task="trainability", metric="final_loss", axis="", dataset=DIGITS)
-    for row in rows:
-        if row["start"] is not None and row["seed"] < min(TUNING_SEEDS):
-            runs = losses[row["family"], row["depth"]].setdefault(Connection(row["block"], row["start"]), {})
-            runs[row["seed"]] = row["value"]
+    for family, cells in templates().items():
+        with Store(store, read_only=True) as opened:
+            rows = opened.rows(
+                task="trainability", metric="final_loss", axis="", family=family, nominal_width=cells[0].nominal_width
+            )
+        steps = cells[0].recipe["steps"]
+        for row in rows:
+            if row["start"] and row["seed"] < min(TUNING_SEEDS) and recipe_of(row["recipe"])["steps"] == steps:
+                runs = losses[family, row["depth"]].setdefault(Connection(row["block"], row["start"]), {})
+                runs[row["seed"]] = row["value"]
     return list(bests(losses))
 
 
@@ -90,8 +119,8 @@ def bests(losses: Mapping[tuple[str, int], Mapping[Connection, Mapping[int, floa
 def tasks(known: Iterable[Known]) -> list[Task]:
     """The advices to make, in turn of each kind; the known ones again and again, with other seeds."""
     known = list(known)
-    copies = [Task("copies", number) for number in range(EACH)]
-    held = [Task("known", number, one) for number, one in zip(range(EACH), itertools.cycle(known or [None]))]
+    copies = [Task("copies", number) for number in REPETITIONS]
+    held = [Task("known", number, one) for number, one in zip(REPETITIONS, itertools.cycle(known or [None]))]
     return [task for pair in zip(copies, held, strict=True) for task in pair if task.kind == "copies" or task.known]
 
 
@@ -99,13 +128,12 @@ def line_of(task: Task, make: Make) -> dict[str, Any]:
     """Make the advice of ``task``, and return its line."""
     if task.known is None:
         family, depth = COPIED
-        advice = make(family, depth=depth, repetition=task.number, block=["pre-norm-copy"], plugins=[str(COPY)])
+        words = {**question(family), "block": ["pre-norm-copy"], "plugins": [str(COPY)]}
         best = None
     else:
         family, depth = task.known.family, task.known.depth
-        recipe = {"data": DIGITS, "optimiser": "adamw"}  # as the known trainings; the steps are the advice's own
-        advice = make(family, depth=depth, repetition=task.number, block=list(BLOCKS), **recipe)
-        best = list(task.known.best)
+        words, best = question(family), list(task.known.best)
+    advice = make(family, depth=depth, repetition=task.number, **words)
     return {
         "kind": task.kind,
         "number": task.number,
@@ -154,7 +182,7 @@ def main() -> None:
     """Run the command that the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("command", choices=("collect", "judge"))
-    parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--known", type=Path, help="a store of decide; without it, only copies are compared")
     parser.add_argument("--kind", choices=KINDS, help="only these; by default both in turn")
     parser.add_argument("--file", type=Path, default=LINES)

@@ -17,11 +17,12 @@ MARGIN: Final = 1.1  # what a prediction may be wrong by
 THIRD: Final = 3  # one in so many goes on, and trains so many times as long
 FINALISTS: Final = 4
 FIRST_TRIES, LATER_TRIES = 4, 2  # learning rates of a connection, in the first rung and in the others
-MOST_STEPS: Final = 400  # in the first rung
+MOST_STEPS: Final = 3_600  # in the last rung, where the minutes decide them
 LEAST_FINAL_SEEDS, MOST_FINAL_SEEDS = 3, 12
 
-CHOICES: Final = ((3, 2, 20, 13), (3, 1, 20, 8), (3, 1, 10, 3), (2, 1, 10, 2), (1, 1, 5, 2))
-"""Rungs, seeds of the last one, least steps of the first one, and least connections, in the order of preference."""
+CHOICES: Final = ((3, 2, 180, 13), (3, 1, 180, 8), (3, 1, 90, 3), (2, 1, 30, 2), (1, 1, 5, 2))
+"""Rungs, seeds and least steps of the last one, and least connections, in the order of preference."""
+LEAST_STEPS: Final = min(least for _, _, least, _ in CHOICES)
 
 TIMED_ROUNDS: Final = (15, 10, 7, 5)
 OTHER_ROUNDS: Final = 5  # warm-up, first steps and the building of networks, in rounds
@@ -52,8 +53,8 @@ class TimingPlan:
 
 @dataclass(frozen=True)
 class HalvingPlan:
-    """The first ``connections`` of the list train for ``steps``, 3 · ``steps``, … in ``rungs`` rungs, with one seed,
-    and with ``seeds`` in the last rung."""
+    """The first ``connections`` of the list train in ``rungs`` rungs: for ``steps`` in the last one, and for a third of
+    the next one's steps in every other; with one seed, and with ``seeds`` in the last rung."""
 
     connections: int
     steps: int
@@ -63,7 +64,7 @@ class HalvingPlan:
     @property
     def ladder(self) -> tuple[int, ...]:
         """The steps of each rung."""
-        return tuple(self.steps * THIRD**rung for rung in range(self.rungs))
+        return tuple(max(1, round(self.steps * share)) for share in shares(self.rungs))
 
 
 def timing_plan(minutes: float, depth: int, blocks: int, pace: Pace) -> TimingPlan:
@@ -82,42 +83,52 @@ def timing_plan(minutes: float, depth: int, blocks: int, pace: Pace) -> TimingPl
     return next(fits, TimingPlan(depths[-1], 3, processes, 0.0))
 
 
+def shares(rungs: int) -> list[float]:
+    """The steps of each rung over those of the last one."""
+    return [float(THIRD) ** (rung + 1 - rungs) for rung in range(rungs)]
+
+
 def in_rung(rung: int, connections: int) -> int:
     """How many of ``connections`` train in a rung: all, a third, a ninth, but not fewer than the finals have."""
     return min(connections, max(FINALISTS, math.ceil(connections / int(THIRD**rung))))
 
 
-def halving_plan(minutes: float, workers: int, ratios: Sequence[float], pace: Pace) -> HalvingPlan:
+def halving_plan(
+    minutes: float, workers: int, ratios: Sequence[float], pace: Pace, steps: int | None = None
+) -> HalvingPlan:
     """The most connections, and then the most steps, whose halving fits its share of the time.
 
-    ``ratios`` are step times over pre-norm's, in the order of the connections. Raises ``BadInput`` where not even two
-    connections fit.
+    ``ratios`` are step times over pre-norm's, in the order of the connections. ``steps`` are those of the last rung, if
+    they are given. Raises ``BadInput`` where not even two connections fit.
     """
+    needed = []
     for rungs, seeds, least, fewest in CHOICES:
+        if steps is not None and steps < least:
+            continue
         budget = core_seconds(60 * minutes * HALVING, workers, (rungs + 1) * pace.start)
         for count in range(len(ratios), min(fewest, len(ratios)) - 1, -1):
             fixed, a_step = halving_cost(ratios[:count], rungs, seeds, pace)
-            if (steps := int((budget - fixed) / a_step)) >= least:
-                return HalvingPlan(count, min(steps, MOST_STEPS), rungs, seeds)
-    rungs, seeds, least, fewest = CHOICES[-1]
-    fixed, a_step = halving_cost(ratios[:fewest], rungs, seeds, pace)
-    needed = ((fixed + least * a_step) * MARGIN / workers + pace.start * (rungs + 1)) / (60 * HALVING)
+            if (fit := int((budget - fixed) / a_step)) >= (steps or least):
+                return HalvingPlan(count, steps or min(fit, MOST_STEPS), rungs, seeds)
+        seconds = (fixed + (steps or least) * a_step) * MARGIN / workers + pace.start * (rungs + 1)
+        needed.append(seconds / (60 * HALVING))
+    asked = "" if steps is None else f" for {steps:,} steps"
     raise BadInput(
-        f"{minutes:g} minutes are too few: a training step of pre-norm takes {pace.step:.2g} s at this depth, so that "
-        f"at least {math.ceil(needed * 10) / 10:g} are needed"
+        f"{minutes:g} minutes are too few{asked}: a training step of pre-norm takes {pace.step:.2g} s at this depth, "
+        f"so that at least {math.ceil(min(needed) * 10) / 10:g} are needed"
     )
 
 
 def halving_cost(ratios: Sequence[float], rungs: int, seeds: int, pace: Pace) -> tuple[float, float]:
-    """Core-seconds of halving, with ``seeds`` in the last rung: those of set-up, and those for each step of the first
+    """Core-seconds of halving, with ``seeds`` in the last rung: those of set-up, and those for each step of the last
     rung."""
     fixed = a_step = 0.0
-    for rung in range(rungs):
+    for rung, share in enumerate(shares(rungs)):
         count = min(len(ratios), in_rung(rung, len(ratios)) + (rung > 0))  # pre-norm goes on in any case
         tries = FIRST_TRIES if rung == 0 else LATER_TRIES
         tries *= seeds if rung == rungs - 1 else 1
         fixed += tries * count * pace.setup
-        a_step += tries * count * fmean(ratios) * pace.step * THIRD**rung
+        a_step += tries * count * fmean(ratios) * pace.step * share
     return fixed, a_step
 
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from highway_bench.data import Data, DataSet, datasets, make_dataset
 from highway_bench.errors import BadInput, UnknownName
@@ -22,6 +22,10 @@ class DataChoice(NamedTuple):
     name: str
     options: Mapping[str, Any]
     note: str = ""
+
+    def but(self, options: Mapping[str, Any]) -> Self:
+        """The choice with other ``options``; those that are not named stay."""
+        return self._replace(options={**self.options, **options})
 
     @property
     def dataset(self) -> DataSet:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from torch import nn
 
+from highway_bench.advice.budget import LEAST_STEPS
 from highway_bench.advice.connections import Connection, connections_for
 from highway_bench.advice.data_choice import DataChoice, checked, default_data, fingerprint, named_data
 from highway_bench.advice.joinable import check_inputs, check_joinable
@@ -55,10 +56,11 @@ SEEDS_APART: Final = 100  # between the seeds of two repetitions
 class AdviceRequest:
     """A checked request: the layer as a ``family``, its sizes, the data, and the time.
 
-    ``optimiser`` has the recipe of the trainings, but for learning rate, steps and warm-up. ``blocks`` are patterns of
-    the blocks to compare; none for all. ``loss`` is the user's own as ``module:function``, ``chance_loss`` that of the
-    best constant prediction. ``repetition`` numbers advices that differ in their seeds alone. ``data_hash`` identifies
-    the data; of ``batches``, the code that yields them.
+    ``optimiser`` has the recipe of the trainings, but for learning rate, steps and warm-up. ``steps`` are those of the
+    finals; without, the minutes decide them. ``blocks`` are patterns of the blocks to compare; none for all. ``loss``
+    is the user's own as ``module:function``, ``chance_loss`` that of the best constant prediction. ``repetition``
+    numbers advices that differ in their seeds alone. ``data_hash`` identifies the data; of ``batches``, the code that
+    yields them.
     """
 
     family: Family
@@ -70,6 +72,7 @@ class AdviceRequest:
     chance_loss: float
     data_hash: str
     optimiser: Optimiser
+    steps: int | None = None
     loss: str | None = None
     blocks: tuple[str, ...] = ()
     device: str = "cpu"
@@ -140,6 +143,7 @@ class AdviceRequest:
             self.template.key,
             [list(one) for one in self.connections],
             self.minutes,
+            self.steps,
             self.repetition,
             self.data_hash,
             sources_of(self.family.name, self.loss),
@@ -156,8 +160,10 @@ def requested(
     minutes: float,
     out: Path,
     data: str | None = None,
+    data_options: Mapping[str, Any] | None = None,
     loss: str | None = None,
     optimiser: str | None = None,
+    steps: int | None = None,
     width: int | None = None,
     batch_size: int | None = None,
     block: Sequence[str] = (),
@@ -170,7 +176,7 @@ def requested(
     Batches of the user's own are read and saved in the folder ``out``. Raises ``BadInput``, in one line, for all that
     can be known before a measurement.
     """
-    check_sizes(depth, minutes, width, batch_size)
+    check_sizes(depth, minutes, steps, width, batch_size)
     chosen_device = device or default_device()
     check_device(chosen_device)
     layers, nominal = sized(layer, family_options or {}, width)
@@ -183,6 +189,7 @@ def requested(
         choice = saved_batches(data, out)
     else:
         choice = named_data(data)
+    choice = choice.but(data_options or {})
     parts = checked(choice, batch)
     request = AdviceRequest(
         family=layers,
@@ -194,6 +201,7 @@ def requested(
         chance_loss=choice.dataset.chance_loss if loss is None else constant_loss_under(loss, choice.dataset),
         data_hash=fingerprint(parts),
         optimiser=chosen_optimiser(optimiser, layers),
+        steps=steps,
         loss=loss,
         blocks=tuple(block),
         device=chosen_device,
@@ -206,14 +214,14 @@ def requested(
     return request
 
 
-def check_sizes(depth: int, minutes: float, width: int | None, batch_size: int | None) -> None:
-    """Raise ``BadInput`` for a depth, a time or a size that nothing can have."""
+def check_sizes(depth: int, minutes: float, steps: int | None, width: int | None, batch_size: int | None) -> None:
+    """Raise ``BadInput`` for a depth, a time, steps or a size that nothing can have."""
     check_depth(depth)
     if not (math.isfinite(minutes) and minutes > 0):
         raise BadInput(f"minutes must be above 0, not {minutes:g}")
-    for name, value in (("width", width), ("batch size", batch_size)):
-        if value is not None and value < 1:
-            raise BadInput(f"{name} must be at least 1, not {value}")
+    for name, least, value in (("steps", LEAST_STEPS, steps), ("width", 1, width), ("batch size", 1, batch_size)):
+        if value is not None and value < least:
+            raise BadInput(f"{name} must be at least {least}, not {value}")
 
 
 def chosen_optimiser(name: str | None, layers: Family) -> Optimiser:

@@ -32,8 +32,10 @@ def advise(
     depth: int,
     minutes: float = 10.0,
     data: str | None = None,
+    data_options: Mapping[str, Any] | None = None,
     loss: str | None = None,
     optimiser: str | None = None,
+    steps: int | None = None,
     width: int | None = None,
     batch_size: int | None = None,
     block: Sequence[str] = (),
@@ -52,10 +54,11 @@ def advise(
 
     ``layer`` is a factory, a function from a width to a module (or to several modules, each with a connection of its
     own), its name ``module:factory``, or a family or its name. Every connection and start that it can carry is
-    compared, or those of the blocks that match ``block``; always pre-norm. ``data`` is the name of a data set, a text
-    file, or ``module:batches``, a function that yields batches (x, y); ``loss`` is ``module:function`` of outputs and
-    targets. ``optimiser`` is ``sgd`` or ``adamw``, which is the default for sequences alone. ``repetition`` changes the
-    seeds. ``forecast`` is a store of trainings, or a folder of committed rows: if forecasts from these have skill, each
+    compared, or those of the blocks that match ``block``; always pre-norm. ``data`` is the name of a data set, whose
+    options are ``data_options``, a text file, or ``module:batches``, a function that yields batches (x, y); ``loss`` is
+    ``module:function`` of outputs and targets. ``optimiser`` is ``sgd`` or ``adamw``, which is the default for
+    sequences alone. ``steps`` are those of the finals; by default, as many as fit. ``repetition`` changes the seeds.
+    ``forecast`` is a store of trainings, or a folder of committed rows: if forecasts from these have skill, each
     connection has the probability that a seed trains to success.
 
     The measurements take about ``minutes`` and are stored in a folder in ``out``, where the page is too. What was
@@ -72,8 +75,10 @@ def advise(
         depth=depth,
         minutes=minutes,
         data=data,
+        data_options=data_options,
         loss=loss,
         optimiser=optimiser,
+        steps=steps,
         width=width,
         batch_size=batch_size,
         block=block,

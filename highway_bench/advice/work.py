@@ -138,7 +138,7 @@ class AdviceWork:
             else:
                 fits.append(one)
         ratios = [costs[one.block].likely for one in fits]
-        plan = halving_plan(self.request.minutes, self.fit.workers, ratios, pace)
+        plan = halving_plan(self.request.minutes, self.fit.workers, ratios, pace, self.request.steps)
         reason = f"no time: {plan.connections} connections fit {self.request.minutes:g} minutes"
         left_out |= {" ".join(one): reason for one in fits[plan.connections :]}
         return {

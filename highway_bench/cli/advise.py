@@ -31,12 +31,16 @@ def advise(
     data: Annotated[
         str | None, typer.Option(help="A data set, a text file, or module:batches; by default, by the layer's kind.")
     ] = None,
+    data_option: Annotated[
+        list[str] | None, typer.Option(metavar="K=V", help="An option of the data set, such as pooled=1; repeatable.")
+    ] = None,
     loss: Annotated[
         str | None, typer.Option(help="A loss of your own, module:function of outputs and targets.")
     ] = None,
     optimiser: Annotated[
         str | None, typer.Option(help="sgd or adamw; by default, adamw for sequences and sgd for others.")
     ] = None,
+    steps: Annotated[int | None, typer.Option(help="Training steps of each final; by default, as many as fit.")] = None,
     width: Annotated[int | None, typer.Option(help="Plain's width; others have as many parameters.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Items per step.")] = None,
     block: Annotated[
@@ -68,8 +72,10 @@ def advise(
         "depth": depth,
         "minutes": minutes,
         "data": data,
+        "data_options": assignments("--data-option", data_option),
         "loss": loss,
         "optimiser": optimiser,
+        "steps": steps,
         "width": width,
         "batch_size": batch_size,
         "block": block or (),

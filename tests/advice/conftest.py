@@ -190,7 +190,7 @@ def brief() -> Iterator[None]:
         "COSTS": 0.0,
         "HALVING": 100.0,
         "CHOICES": ((2, 1, 1, 2),),
-        "MOST_STEPS": 1,
+        "MOST_STEPS": 3,
         "MOST_FINAL_SEEDS": 3,
         "TIMED_ROUNDS": (2,),
         "PROCESSES": 1,

@@ -48,6 +48,17 @@ def test_too_few_minutes_say_how_many_are_needed() -> None:
     assert halving_plan(needed, 2, RATIOS, Pace(3.0, 0.5, 6.0)).connections == 2
 
 
+def test_steps_that_are_asked_for_are_those_of_the_last_rung() -> None:
+    pace = Pace(0.02, 0.5, 6.0)
+    asked = halving_plan(10, 2, RATIOS, pace, 300)
+    assert (asked.steps, asked.ladder) == (300, (33, 100, 300))
+    assert asked.connections < halving_plan(10, 2, RATIOS, pace, 30).connections
+    with pytest.raises(
+        BadInput, match=r"10 minutes are too few for 100,000 steps: .* so that at least [\d.]+ are needed"
+    ):
+        halving_plan(10, 2, RATIOS, pace, 100_000)
+
+
 def test_a_third_goes_on_but_not_fewer_than_the_finals_have() -> None:
     assert [in_rung(rung, 35) for rung in range(3)] == [35, 12, FINALISTS]
     assert [in_rung(rung, 3) for rung in range(3)] == [3, 3, 3]

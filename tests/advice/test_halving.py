@@ -29,7 +29,7 @@ def loss_of(cell: Cell) -> float | None:
 def ended(ask: Ask, given: Given) -> Halving:
     request = ask(block=("*",))
     connections = request.connections
-    halving = Halving(request, connections, HalvingPlan(len(connections), 10, 3, 2), given(loss_of))
+    halving = Halving(request, connections, HalvingPlan(len(connections), 90, 3, 2), given(loss_of))
     while cells := halving.pending():
         halving.measured.measure(cells)
     return halving

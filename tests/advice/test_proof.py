@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +13,8 @@ import pytest
 from benches import advice_docs, advice_proof
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict
-from highway_bench.decide.vision import vision
+from highway_bench.advice.request import requested
+from highway_bench.decide.candidate import Candidate
 
 PRE, GATE = Connection("pre-norm", "published"), Connection("highway", "published")
 
@@ -55,28 +56,27 @@ def test_lines_say_whether_the_best_is_held_and_copies_are_told_apart() -> None:
     assert not counted(copies)["apart"]
 
 
-def test_where_the_best_is_known_the_advice_compares_what_decide_compared(ask: Callable[..., Any]) -> None:
-    """The same connections, trained by the same optimiser, at the same width, batch and data."""
-    for family in ("conv", "transformer"):
-        make = Mock(return_value=advice(GATE))
-        advice_proof.line_of(advice_proof.Task("known", 0, advice_proof.Known(family, 5, GATE)), make)
-        words = make.call_args.kwargs
-        request = ask(family, depth=5, width=None, batch_size=None, data=words["data"], block=words["block"],
-                      optimiser=words["optimiser"])  # fmt: skip
-        part = vision().only([family]).candidates
-        assert set(request.connections) == {Connection(one.template.block, one.template.start) for one in part}
-        (known,) = {
-            (
-                one.template.nominal_width,
-                one.template.batch_size,
-                one.template.dataset,
-                one.template.recipe["optimiser"],
-            )
-            for one in part
-        }
-        cell = request.run(request.connections[0], 90, 0.01, 0)
-        assert (cell.nominal_width, cell.batch_size, cell.dataset, cell.recipe["optimiser"]) == known
-        assert cell.recipe["dataset"] == part[0].template.recipe["dataset"]
+@pytest.mark.parametrize("family", advice_proof.templates())
+def test_an_advice_asks_what_decide_asked(family: str, tmp_path: Path) -> None:
+    """The same connections, at the same widths, on the same data, in the same steps of the same recipe."""
+    make = Mock(return_value=advice(GATE))
+    advice_proof.line_of(advice_proof.Task("known", 0, advice_proof.Known(family, 5, GATE)), make)
+    request = requested(*make.call_args.args, minutes=1, out=tmp_path, **make.call_args.kwargs)
+    templates = advice_proof.templates()[family]
+    assert set(request.connections) == {Connection(one.block, one.start) for one in templates}
+    own = {"own_rate", "together", "evaluate", "warm_up"}
+    for template in templates:
+        cell = request.run(Connection(template.block, template.start), 600, 0.01, 0)
+        known = Candidate(template, (5,), ()).run(5, 0.01, 0)
+        assert cell.but(recipe={}) == known.but(recipe={})
+        asked, trained = (make_recipe(one.recipe, own) for one in (cell, known))
+        assert asked == trained
+
+
+def make_recipe(words: Mapping[str, Any], without: Collection[str]) -> dict[str, Any]:
+    """A recipe without some words; digits that are not pooled have no option."""
+    data = {option: value for option, value in words.get("dataset", {}).items() if value != 1}
+    return {"dataset": data, **{word: value for word, value in words.items() if word not in {*without, "dataset"}}}
 
 
 def test_lines_are_not_made_again(tmp_path: Path) -> None:

@@ -27,6 +27,11 @@ def test_data_that_are_not_there(ask: Ask, data: str) -> None:
         ask(data=data)
 
 
+def test_options_of_the_data_replace_those_of_the_advice(ask: Ask) -> None:
+    for options, side in (({}, 14), ({"pooled": 1}, 28)):
+        assert ask(data="mnist-5k", data_options=options).data.dataset.input_shape == (1, side, side)
+
+
 @pytest.mark.parametrize("text", ["", "too short a text"])
 def test_a_text_that_is_empty_or_too_short(layers: str, ask: Ask, tmp_path: Path, text: str) -> None:
     (tmp_path / "text.txt").write_text(text)
@@ -101,6 +106,8 @@ def test_a_loss_of_ones_own(layers: str, ask: Ask) -> None:
         ({"minutes": math.inf}, "minutes must be above 0"),
         ({"depth": 0}, "depth must be at least 1, not 0"),
         ({"width": 0}, "width must be at least 1"),
+        ({"steps": 4}, "steps must be at least 5, not 4"),
+        ({"data_options": {"pool": 2}}, "pool"),
         ({"batch_size": 10_000}, "too few items"),
         ({"block": ("higway",)}, "unknown block 'higway'; did you mean highway"),
         ({"device": "tpu"}, "unknown device 'tpu'"),

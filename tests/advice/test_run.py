@@ -174,7 +174,7 @@ def test_an_interrupted_advice_goes_on(run: Run, tmp_path: Path) -> None:
 
 
 def test_what_time_leaves_out_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def least(minutes: float, workers: int, ratios: list[float], pace: object) -> Any:
+    def least(*_: object) -> Any:
         from highway_bench.advice.budget import HalvingPlan
 
         return HalvingPlan(2, 2, 1)
