@@ -102,6 +102,7 @@ def calibration_lines(proof: Path, forecast: Path | None) -> list[str]:
     lines = judge(proof) if proof.is_file() else [NOT_MEASURED]
     if forecast is None:
         return lines
+    IMAGES.mkdir(exist_ok=True)
     return [*lines, "", *forecast_lines(fit_from(forecast), IMAGES, "images/")]
 
 

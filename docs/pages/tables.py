@@ -86,7 +86,7 @@ def choice(answer: Answer) -> str:
         return f"`{answer.best}` has the lowest loss of {len(answer.use)} that are tied"
     names = listed([f"`{block}`" for block in answer.use], last="or")
     tied = " (tied)" if answer.verdict == TIED else ""
-    return names + tied + (" (of those tried so far)" if answer.untried else "")
+    return names + tied + (" (of those judged)" if answer.not_judged else "")
 
 
 class AccuracyGap(NamedTuple):

@@ -201,7 +201,7 @@ def _sure(answer: Answer) -> str:
         best = f"{answer.best}'s " if answer.verdict == TIED else ""
         (other,) = _marked(answer, [answer.margin.block])
         below = f"{best}loss {value} % [{low}, {high}] below that of {other}, "
-    verdict = f"{answer.verdict} of those tried" if answer.untried and answer.verdict == AHEAD else answer.verdict
+    verdict = f"{answer.verdict} of those judged" if answer.not_judged and answer.verdict == AHEAD else answer.verdict
     return f"{verdict}: {below}{answer.reason}"
 
 

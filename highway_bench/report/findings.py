@@ -7,7 +7,7 @@ from typing import Final
 import pandas as pd
 
 from highway_bench.report.format import counted, listed
-from highway_bench.report.tables.trainability import not_tried
+from highway_bench.report.tables.trainability import not_judged
 from highway_bench.success.ladder import STALLS, TRAINS
 
 NAMED: Final = 3
@@ -16,16 +16,14 @@ NAMED: Final = 3
 
 def what_trains(part: pd.DataFrame, blocks: list[str]) -> str:
     """The blocks that train at the deepest depth judged, and how many of those that train at the depth before were not
-    tried there; ``part`` are a contest's rows of the trainability table."""
+    judged there; ``part`` are a contest's rows of the trainability table."""
     judged = part[part["verdict"].isin([TRAINS, STALLS])]
-    untried = not_tried(part, int(judged["depth"].max())) if len(judged) else []
-    finding = _what_trains(judged, blocks, "that was tried " if untried else "")
-    if not untried:
+    left = not_judged(part, int(judged["depth"].max())) if len(judged) else []
+    finding = _what_trains(judged, blocks, "that was judged " if left else "")
+    if not left:
         return finding
-    others = counted(len(untried), "connection")
-    return (
-        f"{finding}; {others} that trained at the depth before {'were' if len(untried) > 1 else 'was'} not tried there"
-    )
+    others = counted(len(left), "connection")
+    return f"{finding}; {others} that trained at the depth before {'were' if len(left) > 1 else 'was'} not judged there"
 
 
 def _what_trains(judged: pd.DataFrame, blocks: list[str], which: str = "") -> str:

@@ -322,20 +322,20 @@ def test_a_depth_that_only_some_have_reached_gives_no_finding_on_all(make: Make)
     losses = {(block, 10): spread(0.02) for block in ("residual", "highway", "pre-norm")}
     losses |= {("plain", 10): [2.0] * 5, ("residual", 20): [2.0] * 5, ("highway", 20): [0.02] * 3}
     results = results_of(make, ladder(make, losses))
-    untried = "2 connections that trained at the depth before were not tried there"
-    first = "dense on digits: no connection that was tried trains beyond depth 10"
-    assert matrices(results)[0].title == f"{first}; {untried}"
+    left = "2 connections that trained at the depth before were not judged there"
+    first = "dense on digits: no connection that was judged trains beyond depth 10"
+    assert matrices(results)[0].title == f"{first}; {left}"
     found = {answer.depths: answer for answer in results.answer() if answer.verdict != NOT_MEASURED}
-    assert (found[10,].untried, found[20,].untried) == (0, 2)
-    assert found[20,].reason.endswith("; not tried: 2 connections that trained at the depth before")
+    assert (found[10,].not_judged, found[20,].not_judged) == (0, 2)
+    assert found[20,].reason.endswith("; not judged: 2 connections that trained at the depth before")
     losses["highway", 20] = spread(0.02)
     (picture,) = loss_by_depth(results_of(make, ladder(make, losses)))
-    assert "highway is the only one of 2 tried that trains" in picture.title
+    assert "highway is the only one of 2 judged that trains" in picture.title
     for block in ("highway", "pre-norm"):
         losses[block, 20] = [2.0] * 5
     results = results_of(make, ladder(make, losses))
     assert matrices(results)[0].title == "dense on digits: no connection trains beyond depth 10"
-    assert not [answer for answer in results.answer() if answer.untried]
+    assert not [answer for answer in results.answer() if answer.not_judged]
 
 
 def test_the_matrix_says_no_block_trains_only_of_several(make: Make) -> None:

@@ -164,7 +164,7 @@ def _finding(part: pd.DataFrame, answer: Answer) -> str:
         percent = f"{three(100 * (1 - answer.margin.ratio))} % below {answer.margin.block}'s"
         return f"at depth {depth:,} {answer.best} has the lowest final loss, {three(here[answer.best])}, {percent}"
     if answer.verdict == ALONE:
-        one = "the only one" + (f" of {len(here)} tried" if answer.untried else "")
+        one = "the only one" + (f" of {len(here)} judged" if answer.not_judged else "")
         return f"at depth {depth:,} {answer.best} is {one} that trains, to a loss of {three(here[answer.best])}"
     if answer.verdict == TIED:
         tied = [*answer.use] if len(answer.use) <= TIES else [answer.best, f"{len(answer.use) - 1} others"]

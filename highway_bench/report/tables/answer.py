@@ -16,7 +16,7 @@ from highway_bench.report.ratio import ONE_PROCESS, is_decided
 from highway_bench.report.rows import COMPARISON, CONTEST, groups, recipe_of, rows_of, without_start
 from highway_bench.report.tables.costs import COST
 from highway_bench.report.tables.ranking import Margin, lead
-from highway_bench.report.tables.trainability import Contests, failed_before, gives_verdicts, not_tried, surely_fails
+from highway_bench.report.tables.trainability import Contests, failed_before, gives_verdicts, not_judged, surely_fails
 from highway_bench.success.ladder import FEW, LEAST_SEEDS, OPEN, STALLS, TRAINS
 
 AHEAD, ALONE, TIED, UNDECIDED, NOT_MEASURED = "ahead", "the only one that trains", "tied", "undecided", "not measured"
@@ -54,8 +54,9 @@ class Answer:
     ``optimiser``, ``accuracies`` their test accuracies, ``bits`` their held-out bits per byte of text, ``costs`` their
     costs; without a verdict those of all blocks, at the depth ``cost_depth``.
     ``edges`` has the blocks whose best rate is the lowest or highest of those tried. ``reason`` has the seeds that the
-    margin is from, or why there is no verdict. ``untried`` is the number of blocks that train at the depth before and
-    were not tried here. ``failed_before`` are those that surely do not train at a smaller depth and were not tried.
+    margin is from, or why there is no verdict. ``not_judged`` is the number of blocks that train at the depth before
+    and have too few final runs here. ``failed_before`` are those that surely do not train at a smaller depth and were
+    not tried.
     """
 
     family: str
@@ -73,7 +74,7 @@ class Answer:
     costs: tuple[BlockCost, ...] = ()
     cost_depth: int | None = None
     edges: Mapping[str, str] = field(default_factory=dict)
-    untried: int = 0
+    not_judged: int = 0
     failed_before: tuple[str, ...] = ()
 
     @property
@@ -109,9 +110,9 @@ def answers(
             answer = _answer(family, int(depth), rungs, ended, cost, about.baseline)
             optimiser = str(recipe_of(contest["recipe"]).get("optimiser", ""))
             answer = replace(answer, optimiser=optimiser, failed_before=tuple(failed_before(part, int(depth))))
-            if untried := len(not_tried(part, int(depth))):
-                why = f"{answer.reason}; not tried: {counted(untried, 'connection')} that trained at the depth before"
-                answer = replace(answer, reason=why, untried=untried)
+            if others := len(not_judged(part, int(depth))):
+                why = f"{answer.reason}; not judged: {counted(others, 'connection')} that trained at the depth before"
+                answer = replace(answer, reason=why, not_judged=others)
             decided.append(answer)
     useful = {answer.family for answer in decided if answer.use}
     decided.sort(key=lambda answer: answer.family not in useful)

@@ -109,10 +109,10 @@ def gives_verdicts(recipe: object) -> bool:
     return bool(recipe_of(recipe).get("verdict", True))
 
 
-def not_tried(part: pd.DataFrame, depth: int) -> list[str]:
+def not_judged(part: pd.DataFrame, depth: int) -> list[str]:
     """The blocks of a contest that train at the depth judged before ``depth``, and have too few runs at ``depth``.
 
-    These are still to come, or did not go on."""
+    These are still to come, or their tuning runs kept them out of the finals."""
     judged = part[part["verdict"].isin([TRAINS, STALLS])]
     before = judged[judged["depth"] == judged.loc[judged["depth"] < depth, "depth"].max()]
     here = part[(part["depth"] == depth) & part["verdict"].ne(FEW)]
