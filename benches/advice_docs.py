@@ -1,10 +1,9 @@
-"""The measured parts of docs/advice.md: makes its advices, and writes them and their calibration between its marks.
+"""The measured parts of docs/advice.md: makes its advices, and writes them between its marks.
 
 An advice that was made before is read from ``reports/advice``, and an interrupted one goes on.
 
     nox -s advice-docs
     nox -s advice-docs -- --only feed-forward --minutes 10
-    nox -s advice-docs -- --only calibration --forecast docs/data
 """
 
 from __future__ import annotations
@@ -15,13 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benches.advice_proof import LINES, judge
 from highway_bench.advice.answer import Advice
 from highway_bench.advice.page import finalists_table
 from highway_bench.advice.run import advise
 from highway_bench.errors import BadInput
-from highway_bench.forecast import fit_from
-from highway_bench.forecast.page import forecast_lines
 from highway_bench.plugins import make_importable
 from highway_bench.report.markdown import shown_lines
 from highway_bench.results import Store
@@ -29,11 +25,8 @@ from highway_bench.results import Store
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs/advice.md"
 LAYERS = ROOT / "examples"
-IMAGES = ROOT / "docs/images"
 OUT = ROOT / "reports/advice"
 MINUTES = 10.0
-NOT_MEASURED = "Not measured yet."
-CALIBRATION = "calibration"
 
 Make = Callable[..., Advice]
 
@@ -97,41 +90,22 @@ def measured_by(advice: Advice) -> str:
     )
 
 
-def calibration_lines(proof: Path, forecast: Path | None) -> list[str]:
-    """How often advices were right, and what skill the forecast has."""
-    lines = judge(proof) if proof.is_file() else [NOT_MEASURED]
-    if forecast is None:
-        return lines
-    IMAGES.mkdir(exist_ok=True)
-    return [*lines, "", *forecast_lines(fit_from(forecast), IMAGES, "images/")]
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the parts that the arguments name, by default all."""
-    names = [*(example.name for example in EXAMPLES), CALIBRATION]
+    examples = {example.name: example for example in EXAMPLES}
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", action="append", choices=names)
+    parser.add_argument("--only", action="append", choices=examples)
     parser.add_argument("--minutes", type=float, default=MINUTES)
-    parser.add_argument("--forecast", type=Path, help="a store, or a folder of committed rows")
-    parser.add_argument("--proof", type=Path, default=LINES)
     given = parser.parse_args(arguments)
-    chosen = given.only or names
     make_importable(LAYERS)
 
     def make(layer: str, **words: Any) -> Advice:
         minutes = [] if given.minutes == MINUTES else ["--minutes", f"{given.minutes:g}"]
         command = [*words.pop("command"), *minutes]
-        return advise(
-            layer, minutes=given.minutes, forecast=given.forecast, out=OUT, progress=True, command=command, **words
-        )
+        return advise(layer, minutes=given.minutes, out=OUT, progress=True, command=command, **words)
 
-    parts: dict[str, Callable[[], list[str]]] = {
-        example.name: lambda example=example: advice_lines(example, make)  # type: ignore[misc]
-        for example in EXAMPLES
-    }
-    parts[CALIBRATION] = lambda: calibration_lines(given.proof, given.forecast)
-    for name in chosen:
-        lines = parts[name]()
+    for name in given.only or examples:
+        lines = advice_lines(examples[name], make)
         DOCUMENT.write_text(with_part(DOCUMENT.read_text(encoding="utf-8"), name, lines), encoding="utf-8")
 
 

@@ -27,7 +27,7 @@ from highway_bench.decide.tables import language_in_short
 from highway_bench.decide.tables import tables as decide_tables
 from highway_bench.errors import HighwayBenchError
 from highway_bench.forecast import Forecast, NoSkill, fit
-from highway_bench.forecast.page import SKILL_HEADS, skill_rows, verdict_text
+from highway_bench.forecast.page import SKILL_HEADS, calibration_picture, skill_rows, verdict_text
 from highway_bench.history import Paths
 from highway_bench.history.files import write_text
 from highway_bench.peers.table import peer_table, peer_tables
@@ -182,9 +182,9 @@ def matrix_row(row: tuple[str, str, Sequence[MatrixCell]]) -> list[str]:
     return [block, *(", ".join(cell.lines) for cell in cells)]
 
 
-def forecast(results: Results) -> tuple[Forecast | NoSkill, str]:
+def forecast(rows: pd.DataFrame) -> tuple[Forecast | NoSkill, str]:
     """The forecast of success from these rows, and whether there is one in words."""
-    result = fit(results.rows)
+    result = fit(rows)
     return result, verdict_text(result)
 
 
@@ -230,6 +230,7 @@ HELPERS: Mapping[str, Any] = {
     "answer_table": answer_table,
     "between": between,
     "byte_table": byte_table,
+    "calibration_pictures": lambda result: [calibration_picture(result.validation)],
     "by_verdict": claims.by_verdict,
     "claim_lines": claims.claim_lines,
     "group_of": claims.group_of,

@@ -77,22 +77,16 @@ def calibration_picture(validation: Validation) -> Picture:
 
 def write_forecast(result: Forecast | NoSkill, out: Path) -> WrittenForecast:
     """Write the page and the figure into the folder ``out``. Raises ``BadInput`` if they cannot be written."""
-    page = out / PAGE
+    page, figure = out / PAGE, None
+    lines = [verdict_text(result)]
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-        page.write_text("\n".join([*forecast_lines(result, out), ""]), encoding="utf-8")
-    return WrittenForecast(page, None if result.validation is None else out / PICTURE)
-
-
-def forecast_lines(result: Forecast | NoSkill, folder: Path, address: str = "") -> list[str]:
-    """The verdict, the tables and the figure in Markdown. The figure is written into ``folder``, whose ``address`` in
-    the text begins that of the figure."""
-    lines = [verdict_text(result)]
-    if result.validation is not None:
-        picture = calibration_picture(result.validation)
-        (folder / PICTURE).write_text(svg_text(picture), encoding="utf-8")
-        lines += ["", *markdown_table(SKILL_HEADS, skill_rows(result.validation))]
-        if isinstance(result, Forecast):
-            lines += ["", *markdown_table(WEIGHT_HEADS, weight_rows(result))]
-        lines += ["", f"![{picture.alt}]({address}{PICTURE})", "", f"*{picture.caption}*"]
-    return lines
+        if result.validation is not None:
+            picture, figure = calibration_picture(result.validation), out / PICTURE
+            figure.write_text(svg_text(picture), encoding="utf-8")
+            lines += ["", *markdown_table(SKILL_HEADS, skill_rows(result.validation))]
+            if isinstance(result, Forecast):
+                lines += ["", *markdown_table(WEIGHT_HEADS, weight_rows(result))]
+            lines += ["", f"![{picture.alt}]({PICTURE})", "", f"*{picture.caption}*"]
+        page.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return WrittenForecast(page, figure)

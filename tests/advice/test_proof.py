@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from benches import advice_docs, advice_proof
+from benches import advice_proof
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict
 from highway_bench.advice.request import requested
@@ -98,18 +98,6 @@ def test_lines_are_not_made_again(tmp_path: Path) -> None:
     assert advice_proof.counts(advice_proof.read_lines(file)) == {"known": 3, "held": 3, "copies": 3, "apart": 3}
     assert len({(words["repetition"], family) for family, words in made}) == 6
     assert advice_proof.judge(file)[-1] == "| 3 | 3 | 3 | 3 | 0 |"
-
-
-def test_the_document_has_the_counts(tmp_path: Path) -> None:
-    text = advice_docs.DOCUMENT.read_text(encoding="utf-8")
-    assert advice_docs.NOT_MEASURED in advice_docs.with_part(
-        text, advice_docs.CALIBRATION, advice_docs.calibration_lines(tmp_path / "none", None)
-    )
-    advice_proof.collect(advice_proof.tasks([])[:2], tmp_path / "lines.jsonl", lambda *_, **__: advice(GATE))
-    lines = advice_docs.calibration_lines(tmp_path / "lines.jsonl", None)
-    assert lines[-1] == "| 0 | 0 | 2 | 2 | 0 |"
-    with pytest.raises(SystemExit, match="has no part 'other'"):
-        advice_docs.with_part(text, "other", lines)
 
 
 def test_without_known_bests_only_copies_are_compared() -> None:

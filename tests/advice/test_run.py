@@ -215,7 +215,7 @@ def test_the_advices_of_the_document(name: str, run: Run, examples: str) -> None
     assert " torch " in lines[-1]
     text = advice_docs.with_part(advice_docs.DOCUMENT.read_text(encoding="utf-8"), name, lines)
     assert f"    {' '.join(example.words)}\n\n<!-- measured: {name} -->\n\n{lines[0]}\n" in text
-    assert text.count("<!-- end -->") == len(advice_docs.EXAMPLES) + 1
+    assert text.count("<!-- end -->") == len(advice_docs.EXAMPLES)
 
 
 def test_a_depth_that_does_not_fit_is_refused_first(run: Run, tmp_path: Path) -> None:
