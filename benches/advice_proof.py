@@ -18,7 +18,7 @@ import argparse
 import itertools
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,9 +33,11 @@ from highway_bench.cell import Cell
 from highway_bench.decide.candidate import FRESH_SEEDS, TUNING_SEEDS
 from highway_bench.decide.dense import dense
 from highway_bench.decide.vision import vision
+from highway_bench.measure.statistics import wilson
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
+from highway_bench.report.format import listed
 from highway_bench.report.markdown import markdown_table
 from highway_bench.report.rows import recipe_of
 from highway_bench.results import Store
@@ -45,7 +47,7 @@ LINES = ROOT / "docs/data/advice-proof.jsonl"
 COPY = ROOT / "benches/pre_norm_copy.py"
 COPIED = ("dense", 20)  # the family and depth in which copies are compared
 PARTS = (dense(), vision())  # those of decide whose trainings are known
-KINDS = ("known", "copies")
+KINDS = {"known": "the best is known", "copies": "pre-norm and a copy of it"}
 REPETITIONS = range(20, 40)  # of each kind; those before were trials, of other questions and another rule
 
 Make = Callable[..., Advice]
@@ -158,24 +160,43 @@ def collect(todo: Iterable[Task], file: Path, make: Make) -> None:
             add_line(file, {**line, **about, "machine": identity("cpu").machine})
 
 
-def counts(lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How many advices hold the known best, and how many prefer one of two copies."""
-    lines = list(lines)
-    of = {kind: [line for line in lines if line["kind"] == kind] for kind in KINDS}
-    return {
-        "known": len(of["known"]),
-        "held": sum(line["best"] in line["use"] for line in of["known"]),
-        "copies": len(of["copies"]),
-        "apart": sum(len({block for block, _ in line["use"]}) == 1 for line in of["copies"]),
-    }
+def is_right(line: Mapping[str, Any]) -> bool:
+    """Whether an advice holds the best connection, or tells no copy from the other."""
+    if line["kind"] == "known":
+        return line["best"] in line["use"]
+    return len({block for block, _ in line["use"]}) != 1
+
+
+HEADS = ("advices", "family", "number", "right [95 %]", "*take*", "of these wrong", "*undecided*", "minutes", "by")
 
 
 def judge(file: Path) -> list[str]:
-    """The counts of the lines in ``file`` as a table in Markdown."""
+    """How often the advices in ``file`` are right, by kind and family, as a table in Markdown."""
     lines = collected(file)
-    undecided = sum(line["verdict"] == QualityVerdict.UNDECIDED for line in lines)
-    heads = ["advices where the best is known", "hold it", "copies of pre-norm", "one preferred", "undecided"]
-    return markdown_table(heads, [[str(number) for number in (*counts(lines).values(), undecided)]])
+    rows = []
+    for kind, about in KINDS.items():
+        by_family: dict[str, list[dict[str, Any]]] = {}
+        for line in lines:
+            if line["kind"] == kind:
+                by_family.setdefault(line["family"], []).append(line)
+        rows += [[about, family, *_judged(of_family)] for family, of_family in sorted(by_family.items())]
+        rows += [] if by_family else [[about, "", "0", "not measured", *[""] * 5]]
+    return markdown_table(HEADS, rows)
+
+
+def _judged(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    right = [is_right(line) for line in lines]
+    taken = [held for held, line in zip(right, lines, strict=True) if line["verdict"] == QualityVerdict.TAKE]
+    share = wilson(sum(right), len(right))
+    return [
+        str(len(lines)),
+        f"{sum(right)} [{100 * share.low:.0f} %, {100 * share.high:.0f} %]",
+        str(len(taken)),
+        str(taken.count(False)),
+        str(sum(line["verdict"] == QualityVerdict.UNDECIDED for line in lines)),
+        listed(sorted({f"{line['minutes']:g}" for line in lines})),
+        listed(sorted({f"{line['commit'][:8]} on {line['machine']}" for line in lines})),
+    ]
 
 
 def main() -> None:

@@ -81,7 +81,7 @@ def finalists_table(advice: Advice) -> Shown:
         _text("loss against the best", lambda one: difference(advice, one), f"with its interval of {CONFIDENCE}"),
         _text("final loss", lambda one: three(one.loss), "mean over seeds of the training loss at the end"),
         _text("test accuracy", lambda one: NONE if one.accuracy is None else f"{three(100 * one.accuracy)} %"),
-        _text("trains", lambda one: f"{one.learning}: {one.succeeded} of {one.runs} reach the threshold"),
+        _text("does it train?", lambda one: f"{one.learning}: {one.succeeded} of {one.runs} reach the threshold"),
         _text("step ÷ pre-norm's", lambda one: str(one.cost), "with its 95 % interval over processes"),
         _text("bytes per layer", lambda one: quantity(one.cost.saved, "B"), "saved for the backward pass"),
     ]
@@ -94,7 +94,7 @@ def every_table(advice: Advice) -> Shown:
     columns = [
         _text("connection", lambda one: str(one.connection)),
         _text("at the start", lambda one: one.at_start or NONE, "signal and gradient before training"),
-        _text("trains", lambda one: str(one.learning)),
+        _text("does it train?", lambda one: str(one.learning)),
         _text("steps", lambda one: f"{one.steps:,}" if one.steps else NONE, "of its longest runs"),
         _text("runs", lambda one: str(one.runs) if one.runs else NONE, "with this rate and so many steps"),
         _text("learning rate", lambda one: three(one.rate)),

@@ -12,7 +12,7 @@ from scipy import stats
 from highway_bench.decide.candidate import REFERENCE
 from highway_bench.decide.language import DEEP, SHALLOW, WIDER, WIDTH
 from highway_bench.decide.published import PUBLISHED
-from highway_bench.measure.paired import BySeed, contrasts
+from highway_bench.measure.paired import BySeed, Contrast, contrasts
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, Shown, shown
@@ -20,6 +20,7 @@ from highway_bench.report.format import listed, three
 from highway_bench.report.results import Results
 from highway_bench.report.rows import groups, recipe_of, rows_of, start_of, without_start
 from highway_bench.results.schema import Status
+from highway_bench.success.ladder import FEW, LEAST_SEEDS
 
 LANGUAGE: Final = "language"
 SETTING: Final = ("nominal_width", "depth")
@@ -182,7 +183,7 @@ def _records(runs: pd.DataFrame, reference: BySeed) -> list[dict[str, Any]]:
                 "difference_high": one.difference.high,
                 "pairs": one.difference.n,
                 "p": one.p,
-                "verdict": UNSTABLE if diverged else _verdict(one.difference.value, one.is_significant),
+                "verdict": UNSTABLE if diverged else _verdict(one),
             }
         )
     return records
@@ -277,10 +278,12 @@ def width_shown(runs: pd.DataFrame) -> Shown:
     )
 
 
-def _verdict(difference: float, is_significant: bool) -> str:
-    if not is_significant:
+def _verdict(contrast: Contrast) -> str:
+    if contrast.difference.n < LEAST_SEEDS:
+        return FEW
+    if not contrast.is_significant:
         return "undecided"
-    return "better" if difference < 0 else "worse"
+    return "better" if contrast.difference.value < 0 else "worse"
 
 
 def _difference(row: Record) -> str:

@@ -68,7 +68,7 @@ def _notes(results: Results) -> list[str]:
         )
     blocks = dict.fromkeys(without_start(block) for answer in answers for block in _avoided(answer))
     notes += [
-        f"{block} is the bare sum {BARE}, without norm, gate or scale."
+        f"{block} is the bare sum {BARE}, without norm, gate or learned scale."
         for block in blocks
         if results.about.blocks.get(block.partition(" ")[0], {}).get("equation") == BARE
     ]

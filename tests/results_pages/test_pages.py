@@ -201,7 +201,14 @@ def test_the_check_of_pages(data: Path, pages: Path, capsys: pytest.CaptureFixtu
             [{"kind": "same", "load": "idle", "boot": "1", "values": {"plain dense 10": [1.0, 0.1]}}] * 30,
             "| idle | ",
         ),
-        ("advice", [{"kind": "copies", "use": [], "verdict": "undecided"}] * 2, "| 0 | 0 | 2 | 0 | "),
+        (
+            "advice",
+            [
+                {"kind": "known", "family": "conv", "best": ["plain", "published"], "use": [], "verdict": "undecided"}
+                | {"minutes": 5, "commit": "0123456789", "machine": "cpu"}
+            ],
+            "| the best is known | conv | 1 | 0 [0 %, 79 %] | 0 | 0 | 1 | 5 | 01234567 on cpu |",
+        ),
     ],
 )
 def test_a_proof_is_a_table(tmp_path: Path, name: str, lines: list[dict[str, Any]], row: str) -> None:
