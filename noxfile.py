@@ -170,14 +170,14 @@ def load_proof(session: nox.Session) -> None:
 
 @nox.session(name="advice-proof")
 def advice_proof(session: nox.Session) -> None:
-    """How often an advice is right: make some more (-- collect --minutes 5 --known FILE), or count (-- judge)."""
+    """How often an advice is right: make some more (-- collect --known FILE), or count (-- judge)."""
     install(session, "-e", ".")
     run(session, "python", "-m", "benches.advice_proof", *session.posargs)
 
 
 @nox.session(name="advice-docs")
 def advice_docs(session: nox.Session) -> None:
-    """Make the advices of docs/advice.md and write them there, with their calibration; ten minutes for each advice."""
+    """Make the advices of docs/advice.md and write them there; ten minutes for each advice."""
     install(session, "-e", ".")
     run(session, "python", "-m", "benches.advice_docs", *session.posargs)
 

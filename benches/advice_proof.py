@@ -8,8 +8,8 @@ there are not measured again, and an advice that was interrupted goes on. ``judg
 
 Kinds of lines: ``known``, a family and depth at which the trainings of ``decide`` in ``--known`` have one leader, by
 the rule of an advice's own finals; the advice asks what these trainings asked, with the same blocks, data, sizes,
-optimiser and steps. ``copies``, pre-norm against itself with other random weights, each at both starts. They are told
-apart where the advice uses one of them alone, at whichever starts.
+optimiser and steps. ``copies``, pre-norm against itself with other random weights, each at both starts. The
+advice is wrong where it uses one of the two alone, at whichever starts.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ ROOT = Path(__file__).resolve().parents[1]
 LINES = ROOT / "docs/data/advice-proof.jsonl"
 COPY = ROOT / "benches/pre_norm_copy.py"
 COPIED = ("dense", 20)  # the family and depth in which copies are compared
-PARTS = (dense(), vision())  # those of decide whose trainings are known
 KINDS = {"known": "the best is known", "copies": "pre-norm and a copy of it"}
 REPETITIONS = range(20, 40)  # of each kind; those before were trials, of other questions and another rule
+HEADS = ("advices", "family", "number", "right [95 %]", "*take*", "of these wrong", "*undecided*", "minutes", "by")
 
 Make = Callable[..., Advice]
 
@@ -72,8 +72,8 @@ class Task:
 
 
 def templates() -> dict[str, list[Cell]]:
-    """The cells of ``decide``'s candidates, by family."""
-    cells = [one.template for part in PARTS for one in part.candidates]
+    """The cells of the candidates in ``decide``'s parts dense and vision, by family."""
+    cells = [one.template for part in (dense(), vision()) for one in part.candidates]
     families = sorted({cell.family for cell in cells})
     return {family: [cell for cell in cells if cell.family == family] for family in families}
 
@@ -96,16 +96,14 @@ def question(family: str) -> dict[str, Any]:
 def known_bests(store: Path) -> list[Known]:
     """The families and depths at which the finals in ``store`` have one leader."""
     losses: defaultdict[tuple[str, int], dict[Connection, dict[int, float | None]]] = defaultdict(dict)
-    for family, cells in templates().items():
-        with Store(store, read_only=True) as opened:
-            rows = opened.rows(
-                task="trainability", metric="final_loss", axis="", family=family, nominal_width=cells[0].nominal_width
-            )
-        steps = cells[0].recipe["steps"]
-        for row in rows:
-            if row["start"] and row["seed"] < min(TUNING_SEEDS) and recipe_of(row["recipe"])["steps"] == steps:
-                runs = losses[family, row["depth"]].setdefault(Connection(row["block"], row["start"]), {})
-                runs[row["seed"]] = row["value"]
+    with Store(store, read_only=True) as opened:
+        for family, (cell, *_) in templates().items():
+            finals = {"task": "trainability", "metric": "final_loss", "axis": ""}
+            for row in opened.rows(**finals, family=family, nominal_width=cell.nominal_width):
+                as_long = recipe_of(row["recipe"])["steps"] == cell.recipe["steps"]
+                if row["start"] and row["seed"] < min(TUNING_SEEDS) and as_long:
+                    runs = losses[family, row["depth"]].setdefault(Connection(row["block"], row["start"]), {})
+                    runs[row["seed"]] = row["value"]
     return list(bests(losses))
 
 
@@ -161,13 +159,10 @@ def collect(todo: Iterable[Task], file: Path, make: Make) -> None:
 
 
 def is_right(line: Mapping[str, Any]) -> bool:
-    """Whether an advice holds the best connection, or tells no copy from the other."""
+    """Whether an advice holds the best connection, or prefers neither of two copies."""
     if line["kind"] == "known":
         return line["best"] in line["use"]
     return len({block for block, _ in line["use"]}) != 1
-
-
-HEADS = ("advices", "family", "number", "right [95 %]", "*take*", "of these wrong", "*undecided*", "minutes", "by")
 
 
 def judge(file: Path) -> list[str]:

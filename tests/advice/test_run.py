@@ -218,6 +218,11 @@ def test_the_advices_of_the_document(name: str, run: Run, examples: str) -> None
     assert text.count("<!-- end -->") == len(advice_docs.EXAMPLES)
 
 
+def test_a_part_that_the_document_lacks_is_named() -> None:
+    with pytest.raises(SystemExit, match="has no part 'other'"):
+        advice_docs.with_part(advice_docs.DOCUMENT.read_text(encoding="utf-8"), "other", [])
+
+
 def test_a_depth_that_does_not_fit_is_refused_first(run: Run, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="depth 1,000,000,000 does not fit memory"):
         run(depth=1_000_000_000, out=tmp_path / "out")
