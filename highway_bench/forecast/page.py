@@ -59,7 +59,6 @@ def calibration_picture(validation: Validation) -> Picture:
         axes.plot([0, 1], [0, 1], color="#555555", linewidth=0.8, linestyle="--")
         for one in validation.calibration:
             point_with_interval(axes, one.forecast, one.share, STYLE, (one.low, one.high))
-            axes.annotate(str(one.n), (one.forecast, one.share), (4, 4), textcoords="offset points", fontsize=7)
         axes.set_xlim(-0.03, 1.03)
         axes.set_ylim(-0.03, 1.03)
         axes.set_xlabel("forecast probability of success, mean of a bin")
@@ -69,7 +68,7 @@ def calibration_picture(validation: Validation) -> Picture:
         head(figure, title)
     alt = [f"forecast {three(one.forecast)}: {three(one.share)} of {one.n}" for one in validation.calibration]
     caption = (
-        f"n = {validation.runs} runs in bins of equal size, numbers next to the marks; each run is forecast by a fit "
+        f"n = {validation.runs:,} runs in {len(validation.calibration)} bins of equal size; each run is forecast by a fit "
         "without its connection. Bars: Wilson's 95 % intervals. Dashed: perfect calibration."
     )
     return Picture("calibration", title, f"Calibration of the forecast. {joined(alt)}", caption, figure)
