@@ -28,6 +28,7 @@ from benches.lines import add_line, collected, read_lines
 from highway_bench.advice.answer import Advice
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict, judged
+from highway_bench.advice.request import RULES
 from highway_bench.advice.run import advise
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import FRESH_SEEDS, TUNING_SEEDS
@@ -47,8 +48,8 @@ LINES = ROOT / "docs/data/advice-proof.jsonl"
 COPY = ROOT / "benches/pre_norm_copy.py"
 COPIED = ("dense", 20)  # the family and depth in which copies are compared
 KINDS = {"known": "the best is known", "copies": "pre-norm and a copy of it"}
-REPETITIONS = range(20, 40)  # of each kind; those before were trials, of other questions and another rule
-HEADS = ("advices", "family", "number", "right [95 %]", "*take*", "of these wrong", "*undecided*", "minutes", "by")
+REPETITIONS = range(40, 60)  # of each kind by today's rules; rules 1 had 20 to 39, and trials those before
+HEADS = ("advices", "rules", "family", "number", "right [95 %]", "*take*", "wrong ones", "*undecided*", "minutes", "by")
 
 Make = Callable[..., Advice]
 
@@ -136,6 +137,7 @@ def line_of(task: Task, make: Make) -> dict[str, Any]:
     advice = make(family, depth=depth, repetition=task.number, **words)
     return {
         "kind": task.kind,
+        "rules": RULES,
         "number": task.number,
         "family": family,
         "depth": depth,
@@ -166,16 +168,16 @@ def is_right(line: Mapping[str, Any]) -> bool:
 
 
 def judge(file: Path) -> list[str]:
-    """How often the advices in ``file`` are right, by kind and family, as a table in Markdown."""
+    """How often the advices in ``file`` are right, by kind, rules and family, as a table in Markdown."""
     lines = collected(file)
     rows = []
     for kind, about in KINDS.items():
-        by_family: dict[str, list[dict[str, Any]]] = {}
+        groups: dict[tuple[int, str], list[dict[str, Any]]] = {}
         for line in lines:
             if line["kind"] == kind:
-                by_family.setdefault(line["family"], []).append(line)
-        rows += [[about, family, *_judged(of_family)] for family, of_family in sorted(by_family.items())]
-        rows += [] if by_family else [[about, "", "0", "not measured", *[""] * 5]]
+                groups.setdefault((line["rules"], line["family"]), []).append(line)
+        rows += [[about, str(rules), family, *_judged(group)] for (rules, family), group in sorted(groups.items())]
+        rows += [] if groups else [[about, "", "", "0", "not measured", *[""] * 5]]
     return markdown_table(HEADS, rows)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from highway_bench.advice.connections import Connection
 from highway_bench.advice.fit import Fit
 from highway_bench.advice.request import AdviceRequest
+from highway_bench.cell import Cell
 from highway_bench.forecast import Forecast, NoSkill
 from highway_bench.forecast.page import verdict_text
 from highway_bench.provenance.free_memory import gib
@@ -32,6 +35,13 @@ def forecast_notes(result: Forecast | NoSkill | None) -> list[str]:
         least = min(result.validation.skills, key=lambda skill: skill.score.low)
         return [f"{verdict_text(result)} Its Brier skill is at least {least.score}, against the {least.against}."]
     return [] if result is None else [verdict_text(result)]
+
+
+def lower_rate_note(one: Connection, runs: Sequence[Cell], again: Sequence[Cell], diverged: int) -> str:
+    """A sentence on a finalist of whose ``runs`` some ``diverged``, so that it trained ``again`` at a lower rate."""
+    high, low = (f"{cells[0].recipe['rate']:.3g}" for cells in (runs, again))
+    seeds = f"{diverged} of {len(runs)} seeds"
+    return f"{one} diverged at {seeds} with the learning rate {high}, so that it was judged with {low}."
 
 
 def about(request: AdviceRequest, fitted: Fit) -> dict[str, Any]:

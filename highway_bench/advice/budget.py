@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final
 
@@ -15,6 +15,7 @@ COSTS, HALVING, FINALS = 0.15, 0.40, 0.40
 
 MARGIN: Final = 1.1  # what a prediction may be wrong by
 THIRD: Final = 3  # one in so many goes on, and trains so many times as long
+LEAST_KEPT: Final = 6  # connections that go on in any case: after few steps with one seed, ranks say little
 FINALISTS: Final = 4
 FIRST_TRIES, LATER_TRIES = 4, 2  # learning rates of a connection, in the first rung and in the others
 MOST_STEPS: Final = 3_600  # in the last rung, where the minutes decide them
@@ -54,12 +55,14 @@ class TimingPlan:
 @dataclass(frozen=True)
 class HalvingPlan:
     """The first ``connections`` of the list train in ``rungs`` rungs: for ``steps`` in the last one, and for a third of
-    the next one's steps in every other; with one seed, and with ``seeds`` in the last rung."""
+    the next one's steps in every other; with one seed, and with ``seeds`` in the last rung. A third of them go on from
+    each rung, but at least ``kept``."""
 
     connections: int
     steps: int
     rungs: int
     seeds: int = 1
+    kept: int = LEAST_KEPT
 
     @property
     def ladder(self) -> tuple[int, ...]:
@@ -88,15 +91,15 @@ def shares(rungs: int) -> list[float]:
     return [float(THIRD) ** (rung + 1 - rungs) for rung in range(rungs)]
 
 
-def in_rung(rung: int, connections: int) -> int:
-    """How many of ``connections`` train in a rung: all, a third, a ninth, but not fewer than the finals have."""
-    return min(connections, max(FINALISTS, math.ceil(connections / int(THIRD**rung))))
+def in_rung(rung: int, connections: int, kept: int = LEAST_KEPT) -> int:
+    """How many of ``connections`` train in a rung: all, a third, a ninth, but not fewer than ``kept``."""
+    return min(connections, max(kept, math.ceil(connections / int(THIRD**rung))))
 
 
 def halving_plan(
     minutes: float, workers: int, ratios: Sequence[float], pace: Pace, steps: int | None = None
 ) -> HalvingPlan:
-    """The most connections, and then the most steps, whose halving fits its share of the time.
+    """The most connections, then the most steps, then the most that go on, whose halving fits its share of the time.
 
     ``ratios`` are step times over pre-norm's, in the order of the connections. ``steps`` are those of the last rung, if
     they are given. Raises ``BadInput`` where not even two connections fit.
@@ -109,7 +112,8 @@ def halving_plan(
         for count in range(len(ratios), min(fewest, len(ratios)) - 1, -1):
             fixed, a_step = halving_cost(ratios[:count], rungs, seeds, pace)
             if (fit := int((budget - fixed) / a_step)) >= (steps or least):
-                return HalvingPlan(count, steps or min(fit, MOST_STEPS), rungs, seeds)
+                plan = HalvingPlan(count, steps or min(fit, MOST_STEPS), rungs, seeds)
+                return replace(plan, kept=most_kept(budget, ratios[:count], plan, pace))
         seconds = (fixed + (steps or least) * a_step) * MARGIN / workers + pace.start * (rungs + 1)
         needed.append(seconds / (60 * HALVING))
     asked = "" if steps is None else f" for {steps:,} steps"
@@ -119,12 +123,23 @@ def halving_plan(
     )
 
 
-def halving_cost(ratios: Sequence[float], rungs: int, seeds: int, pace: Pace) -> tuple[float, float]:
+def most_kept(budget: float, ratios: Sequence[float], plan: HalvingPlan, pace: Pace) -> int:
+    """How many connections go on at least: as many as ``budget``, in core-seconds, allows for the steps of ``plan``."""
+    for kept in range(len(ratios), LEAST_KEPT, -1):
+        fixed, a_step = halving_cost(ratios, plan.rungs, plan.seeds, pace, kept)
+        if fixed + a_step * plan.steps <= budget:
+            return kept
+    return LEAST_KEPT
+
+
+def halving_cost(
+    ratios: Sequence[float], rungs: int, seeds: int, pace: Pace, kept: int = LEAST_KEPT
+) -> tuple[float, float]:
     """Core-seconds of halving, with ``seeds`` in the last rung: those of set-up, and those for each step of the last
     rung."""
     fixed = a_step = 0.0
     for rung, share in enumerate(shares(rungs)):
-        count = min(len(ratios), in_rung(rung, len(ratios)) + (rung > 0))  # pre-norm goes on in any case
+        count = min(len(ratios), in_rung(rung, len(ratios), kept) + (rung > 0))  # pre-norm goes on in any case
         tries = FIRST_TRIES if rung == 0 else LATER_TRIES
         tries *= seeds if rung == rungs - 1 else 1
         fixed += tries * count * pace.setup

@@ -1,4 +1,4 @@
-"""Synchronous halving: rungs of n, 3n, 9n steps; of the connections of a rung, the best third goes on.
+"""Synchronous halving: rungs of n, 3n, 9n steps; of the connections of a rung, the best third goes on, or more.
 
 Each rung has its own runs with a whole schedule of learning rates: a cosine that is cut short is no result. In the
 first rung a connection tries three rates, and the neighbour of its best where that is the lowest or the highest. In the
@@ -96,6 +96,12 @@ class Halving:
         rate = min(losses, key=lambda rate: (order_of(losses[rate]), rate))
         return rate, losses[rate]
 
+    def lower_rate(self, connection: Connection) -> float | None:
+        """The other rate of the last rung, if it is lower than the best and its loss is finite."""
+        rung = self.plan.rungs - 1
+        best, losses = self.best(rung, connection)[0], self.losses(rung, connection)
+        return max((rate for rate, loss in losses.items() if rate < best and loss is not None), default=None)
+
     def last_rung(self, connection: Connection) -> int:
         """The last rung that ``connection`` trained in."""
         return max(rung for rung in range(self.plan.rungs) if connection in self.members(rung))
@@ -133,7 +139,7 @@ class Halving:
 
     def _promoted(self, rung: int) -> list[Connection]:
         ranked = self.ranked(rung - 1)
-        chosen = ranked[: in_rung(rung, len(self.connections))]
+        chosen = ranked[: in_rung(rung, len(self.connections), self.plan.kept)]
         return chosen if any(one.block == REFERENCE for one in chosen) else [*chosen, first_reference(ranked)]
 
     def _priors(self, rates: Iterable[float]) -> dict[str, BaseDistribution]:

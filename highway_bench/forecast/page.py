@@ -68,8 +68,8 @@ def calibration_picture(validation: Validation) -> Picture:
         head(figure, title)
     alt = [f"forecast {three(one.forecast)}: {three(one.share)} of {one.n}" for one in validation.calibration]
     caption = (
-        f"n = {validation.runs:,} runs in {len(validation.calibration)} bins of equal size; each run is forecast by a fit "
-        "without its connection. Bars: Wilson's 95 % intervals. Dashed: perfect calibration."
+        f"n = {validation.runs:,} runs in {len(validation.calibration)} bins of equal size; each run is forecast by a "
+        "fit without its connection. Bars: Wilson's 95 % intervals. Dashed: perfect calibration."
     )
     return Picture("calibration", title, f"Calibration of the forecast. {joined(alt)}", caption, figure)
 

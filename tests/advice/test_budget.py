@@ -8,6 +8,7 @@ from highway_bench.advice.budget import (
     FINALISTS,
     HALVING,
     LEAST_FINAL_SEEDS,
+    LEAST_KEPT,
     MARGIN,
     MOST_FINAL_SEEDS,
     Pace,
@@ -26,7 +27,7 @@ RATIOS = [1.0, 1.4, 1.6, 1.1, 1.2, 1.3, 1.05, *[1.5] * 28]
 def test_halving_fits_its_share(step: float) -> None:
     pace = Pace(step, 0.5, 6.0)
     plan = halving_plan(10, 2, RATIOS, pace)
-    fixed, a_step = halving_cost(RATIOS[: plan.connections], plan.rungs, plan.seeds, pace)
+    fixed, a_step = halving_cost(RATIOS[: plan.connections], plan.rungs, plan.seeds, pace, plan.kept)
     seconds = (fixed + a_step * plan.steps) * MARGIN / 2 + pace.start * (plan.rungs + 1)
     assert seconds <= 60 * 10 * HALVING
     assert plan.connections >= 2
@@ -59,9 +60,15 @@ def test_steps_that_are_asked_for_are_those_of_the_last_rung() -> None:
         halving_plan(10, 2, RATIOS, pace, 100_000)
 
 
-def test_a_third_goes_on_but_not_fewer_than_the_finals_have() -> None:
-    assert [in_rung(rung, 35) for rung in range(3)] == [35, 12, FINALISTS]
+def test_a_third_goes_on_but_at_least_six() -> None:
+    assert [in_rung(rung, 35) for rung in range(3)] == [35, 12, LEAST_KEPT]
     assert [in_rung(rung, 3) for rung in range(3)] == [3, 3, 3]
+    assert LEAST_KEPT > FINALISTS
+
+
+def test_more_go_on_where_the_steps_that_are_asked_for_leave_time() -> None:
+    kept = [halving_plan(minutes, 2, RATIOS[:14], Pace(0.01, 0.5, 6.0), 600).kept for minutes in (6, 8, 30)]
+    assert kept[0] == LEAST_KEPT < kept[1] < kept[2] == 14
 
 
 def test_seeds_and_finalists_that_fit() -> None:

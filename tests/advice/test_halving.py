@@ -42,7 +42,7 @@ def test_each_rung_has_its_own_schedule_and_a_third_goes_on(ended: Halving) -> N
     sizes = [len(ended.members(rung)) for rung in range(3)]
     assert sizes[0] == len(ended.connections) > 30
     assert sizes[1] in (-(-sizes[0] // 3), -(-sizes[0] // 3) + 1)
-    assert sizes[2] == 5  # four, and pre-norm
+    assert sizes[2] == 7  # six, and pre-norm
     for cells in rounds.rounds:  # a rung is complete before the next one begins
         assert len({cell.recipe["steps"] for cell in cells}) == 1
 
@@ -54,6 +54,7 @@ def test_rates_are_searched_within(ended: Halving) -> None:
     assert list(ended.rates(0, one)) == [0.3, 0.1, 0.03, 0.01]  # the best was the lowest, so its neighbour is tried
     assert list(ended.rates(1, one)) == [0.03, 0.01]
     assert ended.best(2, one)[0] == 0.03
+    assert ended.lower_rate(one) == 0.01
     assert {cell.seed for cell in ended.cells(2, one, 0.03)} == set(request.tuning_seeds(2))
     assert not set(request.tuning_seeds(2)) & set(request.final_seeds(12))
 

@@ -96,7 +96,7 @@ def test_lines_are_not_made_again(tmp_path: Path) -> None:
     advice_proof.collect(todo, file, make)
     assert len(made) == 7
     assert len({(words["repetition"], family) for family, words in made}) == 6
-    known, copies = (row.split(" | ")[2:6] for row in advice_proof.judge(file)[-2:])
+    known, copies = (row.split(" | ")[3:7] for row in advice_proof.judge(file)[-2:])
     assert known == ["3", "3 [44 %, 100 %]", "3", "0"]
     assert copies == ["3", "0 [0 %, 56 %]", "3", "3"]
 

@@ -19,8 +19,10 @@ from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict
 from highway_bench.advice.measured import MeasuredCells
 from highway_bench.advice.page import relation
+from highway_bench.advice.request import FINAL_SEEDS
 from highway_bench.advice.run import advise
 from highway_bench.advice.work import AdviceWork
+from highway_bench.cell import Cell
 from highway_bench.cli import app
 from highway_bench.cli._output import JSON_SCHEMA
 from highway_bench.errors import BadInput
@@ -113,7 +115,7 @@ def test_the_command_prints_the_answer_first(run: Run, first: tuple[Advice, Any]
 def test_a_seed_that_failed_says_nothing_about_its_network(
     run: Run, first: tuple[Advice, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finals, found = AdviceWork.finals, {}
+    finals, found = AdviceWork.final_runs, {}
 
     def one_fails(self: AdviceWork, *words: Any) -> Any:
         runs = finals(self, *words)
@@ -125,13 +127,39 @@ def test_a_seed_that_failed_says_nothing_about_its_network(
         found["connection"] = connection
         return runs
 
-    monkeypatch.setattr(AdviceWork, "finals", one_fails)
+    monkeypatch.setattr(AdviceWork, "final_runs", one_fails)
     advice, _ = run()
     result = advice.result(found["connection"])
     assert (result.learning, result.reason) == (Learning.FAILED, "timeout: after 1 s")
     assert relation(advice, result) == "a run failed"
     assert (advice.exit_status, first[0].exit_status) == (1, 0)
     assert advice.notes[-1] == "1 measurement failed, the first: timeout: after 1 s."
+
+
+def test_a_finalist_that_diverges_is_judged_at_its_lower_rate(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The higher its rate, the lower the loss of plain; but at 1 no run of the finals has one."""
+    value = MeasuredCells.value
+
+    def unstable(self: MeasuredCells, cell: Cell, metric: str) -> float | None:
+        if cell.block != "plain" or metric != "final_loss":
+            return value(self, cell, metric)
+        rate = cell.recipe["rate"]
+        return None if rate == 1 and cell.seed >= FINAL_SEEDS else 1 / rate
+
+    monkeypatch.setattr(MeasuredCells, "value", unstable)
+    advice, _ = run(out=tmp_path)
+    plain = next(
+        one for one in advice.results if one.connection.block == "plain" and one.connection in advice.finalists
+    )
+    assert (plain.rate, plain.loss) == (0.3, pytest.approx(1 / 0.3))
+    seeds = advice.quality.seeds
+    start = f"{plain.connection} diverged at {seeds} of {seeds} seeds with the learning rate 1, so that it was judged"
+    assert [note for note in advice.notes if note.startswith(str(plain.connection))] == [f"{start} with 0.3."]
+    again, engine = run(out=tmp_path)
+    assert engine.cells == []
+    assert again.plain() == advice.plain()
 
 
 def test_a_forecast_is_shown_only_if_it_has_skill(
