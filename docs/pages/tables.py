@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +20,7 @@ from highway_bench.report import columns as column
 from highway_bench.report.columns import Record, Shown, shown
 from highway_bench.report.format import between, listed, three, times
 from highway_bench.report.labels import data_name, title_of
+from highway_bench.report.ratio import is_decided
 from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
 from highway_bench.report.tables.answer import NOT_MEASURED, TIED, TIES, Answer
 from highway_bench.success.ladder import TRAINS
@@ -65,10 +65,11 @@ def in_short(results: Results) -> Iterator[str]:
             depths.setdefault(choice(answer), []).append(str(answer.depths[0]))
         sentences = ["; ".join(f"depth {listed(at)} {text}" for text, at in depths.items()) + "."]
         costs = [cost for answer in own for cost in answer.costs if cost["block"] == answer.best]
-        ratios = [cost["ratio"] for cost in costs if not math.isnan(cost["ratio"])]
+        ratios = [cost["ratio"] for cost in costs if is_decided(cost["ratio"], cost["ratio_low"], cost["ratio_high"])]
         if ratios:
             low, high = times(min(ratios)), times(max(ratios))
-            sentences.append(f"A step of the first named takes {low if low == high else f'{low} to {high}'} plain's.")
+            least_to_most = low if low == high else f"{low} to {high}"
+            sentences.append(f"A step of the first named takes {least_to_most} plain's (intervals in the table below).")
         sentences += [
             f"At depth {gap.depth} `{gap.best}` has a higher test accuracy than `{gap.lowest_loss}`, by "
             f"{three(gap.points.value)} {between(gap.points.low, gap.points.high)} points ({gap.points.n} seeds, "

@@ -231,7 +231,7 @@ def published_shown(table: pd.DataFrame) -> Shown:
         [
             column.words("block", "connection"),
             column.words("network", "published for"),
-            column.words("result", "against pre-norm"),
+            column.words("result", "published result, against pre-norm unless it says otherwise"),
             column.words("source", "source"),
             *(_ours(measured, width, depth) for width, depth in SETTINGS),
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ from highway_bench.forecast.examples import FEATURES, NAMES, examples
 from highway_bench.forecast.logistic import LogisticModel, fit_logistic
 from highway_bench.forecast.skill import LEFT_OUT, CalibrationBin, Skill, calibration, held_out, skills_of
 from highway_bench.report import open_results
+from highway_bench.report.format import between, three
 from highway_bench.results.parquet import ParquetRows, parquet_files
 
 LEAST: Final = {"connection": (5, "connections"), "family": (2, "families")}
@@ -82,7 +83,7 @@ def fit(rows: pd.DataFrame) -> Forecast | NoSkill:
     bins = tuple(calibration(forecasts["connection"]["all"], success))
     validation = Validation(len(table), skills, bins)
     if unproven := [skill for skill in skills if not skill.score.low > 0]:
-        return NoSkill("; ".join(map(doubt, unproven)), validation)
+        return NoSkill(doubt(unproven, len(skills)), validation)
     falls = [feature.falls for feature in FEATURES]
     return Forecast(fit_logistic(table[list(NAMES)].to_numpy(dtype=float), success, falls), validation)
 
@@ -99,6 +100,9 @@ def too_few(table: pd.DataFrame) -> str:
     return ""
 
 
-def doubt(skill: Skill) -> str:
-    """What a skill that is not above 0 says."""
-    return f"with a {skill.left_out} left out, the skill against the {skill.against} is {skill.score}"
+def doubt(unproven: Sequence[Skill], every: int) -> str:
+    """How many of ``every`` skills are not above 0, and the lowest of them."""
+    lowest = min(unproven, key=lambda skill: skill.score.low)
+    score = f"{three(lowest.score.value)} {between(lowest.score.low, lowest.score.high)}"
+    where = f"against the {lowest.against} with one {lowest.left_out} left out"
+    return f"{len(unproven)} of {every} skills are not surely above 0 (the lowest, {where}: {score})"

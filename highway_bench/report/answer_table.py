@@ -16,7 +16,7 @@ from highway_bench.report.glossary import STARTS, start_text
 from highway_bench.report.labels import step_text
 from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
-from highway_bench.report.rows import DEFAULT, STARTED, groups, start_of, without_start
+from highway_bench.report.rows import DEFAULT, STARTED, block_label, groups, start_of, without_start
 from highway_bench.report.summary_tables import ratio_heading, size_notes
 from highway_bench.report.tables.answer import AHEAD, NOT_MEASURED, TIED, TIES, Answer, Successes
 from highway_bench.report.tables.costs import COST
@@ -46,7 +46,10 @@ def _notes(results: Results) -> list[str]:
     """Sentences on the answers: seeds, starts that change a verdict, sizes of timed networks, rates at an edge."""
     answers = results.answer()
     seeds = min((int(part["n"].min()) for _, part in results.contests()), default=FULL_SEEDS)
-    notes = ["Brackets are 95 % intervals; those of the losses hold for all comparisons of a row together."]
+    notes = [
+        "Brackets are 95 % intervals, but those of the losses are wider: they exclude 0 where a comparison is "
+        "significant at 5 %, corrected by Holm for all of a row."
+    ]
     notes[0] += f" Steps are {step_text(results.phase())}s." if results.phase() else ""
     if results.contests():
         notes[0] += (
@@ -98,12 +101,13 @@ def _dependent(results: Results) -> list[str]:
     depths: dict[str, dict[str, dict[str, set[int]]]] = {}
     for one in conflicts:
         family, other = (network.partition(STARTED)[0] for network in (one.trains, one.stalls))
+        start, block = start_of(one.trains), one.block
         if family == other:
-            kind, where = OF_START, f"{family}, {start_of(one.trains)} but not {start_of(one.stalls)}"
+            kind, where = OF_START, f"{family}, {start} but not {start_of(one.stalls)}"
         else:
-            kind, where = OF_FAMILY, f"{family} but not {other}"
+            kind, where, block = OF_FAMILY, f"{family} but not {other}", block_label(block, None, start)
         where += f", on {one.machine}" if len(machines[one.trains, one.stalls]) > 1 else ""
-        depths.setdefault(kind, {}).setdefault(where, {}).setdefault(one.block, set()).update(one.depths)
+        depths.setdefault(kind, {}).setdefault(where, {}).setdefault(block, set()).update(one.depths)
     return [
         f"{sentence} "
         + "; ".join(
@@ -160,7 +164,8 @@ def _use(answer: Answer) -> str:
 def _avoid(answer: Answer) -> str:
     perhaps = [f"perhaps {text}" for text in _by_count(answer, answer.unsure)]
     before = ", ".join(_some(list(answer.failed_before)))
-    return "; ".join(_by_count(answer, answer.avoid) + perhaps + ([f"at a smaller depth: {before}"] if before else []))
+    avoided = [*_by_count(answer, answer.avoid), *perhaps, *([f"at a smaller depth: {before}"] if before else [])]
+    return "; ".join(avoided) or ("none of those judged" if answer.use else "")
 
 
 def _by_count(answer: Answer, every: Iterable[Successes]) -> list[str]:

@@ -7,7 +7,8 @@ from typing import Final
 import pandas as pd
 
 from highway_bench.report.format import counted, listed
-from highway_bench.report.tables.trainability import not_judged
+from highway_bench.report.rows import rows_of
+from highway_bench.report.tables.trainability import not_judged, surely_fails
 from highway_bench.success.ladder import STALLS, TRAINS
 
 NAMED: Final = 3
@@ -30,8 +31,10 @@ def _what_trains(judged: pd.DataFrame, blocks: list[str], which: str = "") -> st
     if judged.empty:
         return "not enough seeds for a verdict at any depth"
     deepest = int(judged["depth"].max())
-    here = judged[judged["depth"] == deepest].set_index("block")["verdict"].to_dict()
-    trained, rest = ([block for block in blocks if here.get(block) == verdict] for verdict in (TRAINS, STALLS))
+    here = {cell["block"]: cell for cell in rows_of(judged[judged["depth"] == deepest])}
+    trained = [block for block in blocks if block in here and here[block]["verdict"] == TRAINS]
+    rest = [block for block in blocks if block in here and block not in trained]
+    unsure = [block for block in rest if not surely_fails(here[block])]
     train = "train" if len(trained) > 1 else "trains"
     if trained and not rest:
         who = f"all {len(trained)} connections" if len(trained) == len(blocks) > 1 else listed(trained)
@@ -39,10 +42,17 @@ def _what_trains(judged: pd.DataFrame, blocks: list[str], which: str = "") -> st
     if trained:
         if min(len(trained), len(rest)) > NAMED:
             return f"at depth {deepest:,} {len(trained)} of {len(trained) + len(rest)} connections train"
-        others = listed(rest) if len(rest) <= NAMED else f"{len(rest)} others"
-        return f"at depth {deepest:,} {listed(trained)} {train}; {others} {'do' if len(rest) > 1 else 'does'} not"
+        surely = [block for block in rest if block not in unsure]
+        parts = [f"at depth {deepest:,} {listed(trained)} {train}", *_do_not(surely), *_do_not(unsure, "perhaps ")]
+        return "; ".join(parts)
     depths = judged.loc[judged["verdict"] == TRAINS, "depth"]
     who = (
         f"{rest[0]}, the only connection tried, does not train" if len(blocks) == 1 else f"no connection {which}trains"
     )
     return f"{who} {f'beyond depth {int(depths.max()):,}' if len(depths) else 'at any depth tried'}"
+
+
+def _do_not(blocks: list[str], perhaps: str = "") -> list[str]:
+    """That ``blocks`` do not train; nothing where there are none."""
+    others = listed(blocks) if len(blocks) <= NAMED else f"{len(blocks)} others"
+    return [f"{perhaps}{others} {'do' if len(blocks) > 1 else 'does'} not"] if blocks else []

@@ -15,6 +15,7 @@ from highway_bench.report.labels import contest_text, data_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import rows_of
 from highway_bench.report.tables.answer import AHEAD, NOT_MEASURED, TIED, Answer
+from highway_bench.report.tables.trainability import surely_fails
 from highway_bench.success.ladder import FEW, OPEN, STALLS, TRAINS
 
 SHADES: Final = 5
@@ -81,7 +82,8 @@ def _cell(cell: Mapping[str, Any] | None, answer: Answer, scale: tuple[float, fl
         failed = cell["unfinished"] if cell else 0
         return MatrixCell((f"{counted(failed, 'run')} failed" if failed else NOT_MEASURED,), "none")
     verdict = cell["verdict"]
-    lines = [f"{WORDS[verdict]} {cell['k']}/{cell['n']}"]
+    perhaps = verdict == STALLS and not surely_fails(cell)
+    lines = [f"{'perhaps ' * perhaps}{WORDS[verdict]} {cell['k']}/{cell['n']}"]
     if verdict == TRAINS and cell["block"] in answer.use and answer.verdict in (AHEAD, TIED):
         lines.append({AHEAD: "best", TIED: "tied best"}[answer.verdict])
     if math.isfinite(cell["final_loss"]):
@@ -92,7 +94,8 @@ def _cell(cell: Mapping[str, Any] | None, answer: Answer, scale: tuple[float, fl
         lines.append(f"test {three(100 * cell['test_accuracy'])} %")
     if cell["edge"]:
         lines.append(f"{cell['edge']} rate")
-    return MatrixCell(tuple(lines), COLOURS.get(verdict) or f"trains-{_shade(cell['final_loss'], scale)}")
+    colour = COLOURS[OPEN] if perhaps else COLOURS.get(verdict) or f"trains-{_shade(cell['final_loss'], scale)}"
+    return MatrixCell(tuple(lines), colour)
 
 
 def _shade(loss: float, scale: tuple[float, float]) -> int:

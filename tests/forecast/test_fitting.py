@@ -52,7 +52,7 @@ def test_there_is_none_for_shuffled_outcomes(shuffled: pd.DataFrame) -> None:
     result = fit(shuffled)
     assert isinstance(result, NoSkill)
     assert result.validation is not None
-    assert "the skill against the base rate is" in result.reason
+    assert " of 4 skills are not surely above 0 (the lowest, against the " in result.reason
 
 
 def test_there_is_none_where_the_depth_says_it_all(depth_decides: pd.DataFrame) -> None:

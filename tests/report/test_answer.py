@@ -223,6 +223,10 @@ def test_what_may_train_by_its_interval_is_avoided_perhaps(make: Make) -> None:
     assert (answer.avoid, answer.unsure) == ((("residual", 3, 5, 1, 0.03),), (("plain", 4, 5, 0, 0.03),))
     (row,) = printed(results)
     assert row["avoid"] == "residual (3 of 5, 1 diverged at rate 0.03); perhaps plain (4 of 5)"
+    (matrix,) = matrices(results)
+    assert matrix.title == "dense on digits: at depth 10 highway trains; residual does not; perhaps plain does not"
+    cells = {name: (cell.lines[0], cell.colour) for name, _, (cell,) in matrix.rows}
+    assert (cells["plain"], cells["residual"]) == (("perhaps fails 4/5", "open"), ("fails 3/5", "fails"))
 
 
 def test_what_failed_at_a_smaller_depth_is_avoided_where_it_was_not_tried(make: Make) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from highway_bench.blocks import blocks
+from highway_bench.families import families
 from highway_bench.reproduce.base import reproductions
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +32,7 @@ def first_column(document: str, head: str) -> list[str]:
     [
         ("docs/reproductions.md", "name", reproductions.names()),
         ("README.md", "block", [name for name in blocks.names() if blocks.get(name).group == "core"]),
+        ("docs/blocks.md", "family", families.names()),
         ("docs/blocks.md", "modern block", [name for name in blocks.names() if blocks.get(name).group == "modern"]),
     ],
 )
