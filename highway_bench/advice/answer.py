@@ -189,12 +189,11 @@ class Advice:
 
     def training_line(self) -> str:
         """Does it train?"""
-        parts = []
-        for word in Learning:
-            names = [str(one.connection) for one in self.results if one.learning == word]
-            if names:
-                parts.append(f"{word}: {first_of(names)}")
-        return f"Does it train? {'; '.join(parts)}."
+        named: dict[str, list[str]] = {}
+        for one in sorted(self.results, key=lambda one: list(Learning).index(one.learning)):
+            within = f" within {one.steps:,} steps" if one.learning == Learning.STALLS else ""
+            named.setdefault(f"{one.learning}{within}", []).append(str(one.connection))
+        return f"Does it train? {'; '.join(f'{words}: {first_of(names)}' for words, names in named.items())}."
 
     def cost_line(self) -> str:
         """What does it cost?"""

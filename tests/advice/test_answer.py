@@ -134,8 +134,8 @@ def test_does_it_train(losses: list[float | None], succeeded: int, word: Learnin
 def test_the_training_line_names_everyone(advise: Callable[..., Advice]) -> None:
     advice = advise({PRE: spread(1.0), GATE: spread(2.3), SUM: [None] * 6})
     assert advice.lines()[1] == (
-        "Does it train? learns: pre-norm (depth-aware start); does not learn: highway (published start); "
-        "diverges: residual (depth-aware start)."
+        "Does it train? learns: pre-norm (depth-aware start); "
+        "does not learn within 90 steps: highway (published start); diverges: residual (depth-aware start)."
     )
 
 

@@ -100,6 +100,6 @@ def test_page_and_figure(forecast: Forecast, shuffled: pd.DataFrame, tmp_path: P
     assert "<svg" in written.figure.read_text(encoding="utf-8")
     assert len(calibration_picture(forecast.validation).alt) > 40
     none = fit(shuffled)
-    assert verdict_text(none).startswith("There is no forecast: with a ")
+    assert verdict_text(none).startswith("There is no forecast: 4 of 4 skills are not surely above 0 ")
     assert "| ln depth |" not in write_forecast(none, tmp_path / "none").page.read_text(encoding="utf-8")
     assert write_forecast(NoSkill("too few"), tmp_path / "few").figure is None
