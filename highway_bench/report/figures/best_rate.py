@@ -30,6 +30,7 @@ from highway_bench.report.labels import contest_text, family_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, rows_of, without_start
 from highway_bench.report.style import NEUTRAL, Style, of_blocks, styles
+from highway_bench.report.tables.rates import LEAST_DEPTHS
 
 RANGE = (0.5, 2.0)  # of a single best rate, on a log axis
 APART = 1.25  # the ratio of the depths at which two starts of a block are drawn, so that both are seen
@@ -39,11 +40,11 @@ RING: dict[str, Any] = {"markersize": 11, "markeredgewidth": 0.8}
 
 @register_figure("best-rate", title="best learning rate by depth", order=130)
 def best_rate_by_depth(results: Results) -> list[Picture]:
-    """One picture per contest with several depths: a panel per block, in it a mark and a fitted line per start."""
+    """One picture per contest with as many depths as a slope needs: a panel per block, in it a mark and a fitted line per start."""
     best = results.best_rates()
-    contests = [(contest, part) for contest, part in groups(best, CONTEST) if len(set(part["depth"])) > 1]
+    contests = [(contest, part) for contest, part in groups(best, CONTEST) if len(set(part["depth"])) >= LEAST_DEPTHS]
     if not contests:
-        raise NothingToShow("the best rate by depth needs the trainability task with several rates at several depths")
+        raise NothingToShow("the best rate by depth needs the trainability task with several rates at three depths")
     slopes, style = results.rate_slopes(), styles(best["block"], results.about)
     fitted = {tuple(setting.values()): part for setting, part in groups(slopes, CONTEST)}
     return [
