@@ -56,6 +56,16 @@ def test_the_slope_is_that_of_the_best_rates(make: Make, search: Callable[..., l
     assert slopes.loc["pre-norm", "slope_low"] < -0.59 < slopes.loc["pre-norm", "slope_high"]
 
 
+def test_depths_that_were_trained_on_several_machines_are_one_contest(
+    make: Make, search: Callable[..., list[Row]]
+) -> None:
+    rows = search("pre-norm", (0.3, 0.1, 0.1, 0.03))
+    moved = [row | {"machine": "other"} if row["depth"] > 20 else row for row in rows]
+    slopes = [results_of(make, one).rate_slopes()["slope"].tolist() for one in (rows, moved)]
+    assert slopes[0] == slopes[1]
+    assert len(slopes[0]) == 1
+
+
 def test_tuning_runs_of_a_protocol_are_one_run_a_rate(make: Make, search: Callable[..., list[Row]]) -> None:
     rows = search("plain", (0.3, 0.1, 0.1, 0.03))
     for row in rows:

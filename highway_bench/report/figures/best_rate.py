@@ -40,7 +40,7 @@ RING: dict[str, Any] = {"markersize": 11, "markeredgewidth": 0.8}
 
 @register_figure("best-rate", title="best learning rate by depth", order=130)
 def best_rate_by_depth(results: Results) -> list[Picture]:
-    """One picture per contest with as many depths as a slope needs: a panel per block, in it a mark and a fitted line per start."""
+    """One picture per contest with enough depths for a slope: a panel per block, in it marks and a line per start."""
     best = results.best_rates()
     contests = [(contest, part) for contest, part in groups(best, CONTEST) if len(set(part["depth"])) >= LEAST_DEPTHS]
     if not contests:
