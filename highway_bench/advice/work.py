@@ -41,7 +41,7 @@ PACE_STEPS: Final = 6
 LEAST_FINALS: Final = 0.2  # share of the time that the finals have, even where the rungs took longer than predicted
 WHOLE: Final = 0.97  # share of the time at which the finals are to end
 
-Runs = dict[Connection, list[Cell]]
+FinalCells = dict[Connection, list[Cell]]
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class AdviceWork:
         count, seeds = seeds_that_fit(share, self.fit.workers, seconds, pace.start)
         return {"connections": [list(one) for one in finalists[:count]], "rates": rates[:count], "seeds": seeds}
 
-    def decide_lower_rates(self, runs: Runs, halving: Halving, pace: Pace) -> list[tuple[Connection, float]]:
+    def decide_lower_rates(self, runs: FinalCells, halving: Halving, pace: Pace) -> list[tuple[Connection, float]]:
         """The finalists that diverged at a seed, with the lower rate of the last rung; none where no time is left."""
         lower = [
             (one, rate)
@@ -193,7 +193,7 @@ class AdviceWork:
         items = min(len(data.train.inputs), 2_000) + len(data.test.inputs)
         return items / self.request.batch_size / 3
 
-    def finals(self, halving: Halving, pace: Pace) -> tuple[Runs, list[str]]:
+    def finals(self, halving: Halving, pace: Pace) -> tuple[FinalCells, list[str]]:
         """The cells of each finalist, in the order of the seeds; with a sentence on each that has a lower rate.
 
         A finalist that diverged at a seed trains again, at the lower rate of the last rung.
@@ -207,7 +207,7 @@ class AdviceWork:
         notes = [lower_rate_note(one, runs[one], cells, self.diverged(runs[one])) for one, cells in again.items()]
         return runs | again, notes
 
-    def final_runs(self, halving: Halving, finalists: Iterable[tuple[Connection, float]], seeds: int) -> Runs:
+    def final_runs(self, halving: Halving, finalists: Iterable[tuple[Connection, float]], seeds: int) -> FinalCells:
         """Measure the finals of each connection at its rate, with as many fresh ``seeds``."""
         steps = halving.plan.ladder[-1]
         runs = {
@@ -222,7 +222,7 @@ class AdviceWork:
         connection: Connection,
         halving: Halving,
         costs: Mapping[str, RelativeCost],
-        finals: Runs,
+        finals: FinalCells,
         foreseen: Mapping[str, float],
     ) -> ConnectionResult:
         """What was measured of one connection that was trained; ``foreseen`` are the forecasts by digest."""

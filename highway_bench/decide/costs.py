@@ -1,4 +1,4 @@
-"""Costs: the step time and the bytes of every block of the parts that train, at the sizes of their trainings.
+"""Costs: the step time and the bytes of every block of the parts that train, at the widths of their trainings.
 
 Neither depends on a block's start, so each block is measured once a depth, in all of its part's depths. The answer's
 table reads them by family, depth and machine.

@@ -204,10 +204,17 @@ def test_the_check_of_pages(data: Path, pages: Path, capsys: pytest.CaptureFixtu
         (
             "advice",
             [
-                {"kind": "known", "family": "conv", "best": ["plain", "published"], "use": [], "verdict": "undecided"}
+                {
+                    "kind": "known",
+                    "rules": 2,
+                    "family": "conv",
+                    "best": ["plain", "published"],
+                    "use": [],
+                    "verdict": "undecided",
+                }
                 | {"minutes": 5, "commit": "0123456789", "machine": "cpu"}
             ],
-            "| the best is known | conv | 1 | 0 [0 %, 79 %] | 0 | 0 | 1 | 5 | 01234567 on cpu |",
+            "| the best is known | 2 | conv | 1 | 0 [0 %, 79 %] | 0 | 0 | 1 | 5 | 01234567 on cpu |",
         ),
     ],
 )
