@@ -12,6 +12,7 @@ from highway_bench.cell import Cell
 from highway_bench.forecast import Forecast, NoSkill
 from highway_bench.forecast.page import verdict_text
 from highway_bench.provenance.free_memory import gib
+from highway_bench.report.format import listed
 
 
 def notes_on(request: AdviceRequest, fitted: Fit, timed_depth: int) -> list[str]:
@@ -37,11 +38,19 @@ def forecast_notes(result: Forecast | NoSkill | None) -> list[str]:
     return [] if result is None else [verdict_text(result)]
 
 
-def lower_rate_note(one: Connection, runs: Sequence[Cell], again: Sequence[Cell], diverged: int) -> str:
-    """A sentence on a finalist of whose ``runs`` some ``diverged``, so that it trained ``again`` at a lower rate."""
-    high, low = (f"{cells[0].recipe['rate']:.3g}" for cells in (runs, again))
-    seeds = f"{diverged} of {len(runs)} seeds"
-    return f"{one} diverged at {seeds} with the learning rate {high}, so that it was judged with {low}."
+def other_rate_note(one: Connection, runs: Sequence[Cell], again: Sequence[Cell], diverged: int) -> str:
+    """A sentence on a finalist that is judged by ``again``, and not by ``runs``, of which some ``diverged``."""
+    before, now = (f"{cells[0].recipe['rate']:.3g}" for cells in (runs, again))
+    worse = f"diverged at {diverged} of {len(runs)} seeds" if diverged else "had a higher loss"
+    return f"{one} is judged with the learning rate {now}: with {before}, the better one in the last rung, it {worse}."
+
+
+def no_time_notes(connections: Sequence[Connection]) -> list[str]:
+    """A sentence on the finalists that are behind and did not train at their other rate; none without such."""
+    if not connections:
+        return []
+    names, each = listed([str(one) for one in connections]), " of each" if len(connections) > 1 else ""
+    return [f"There was no time to train {names} with the next best learning rate{each}, which may be the better one."]
 
 
 def about(request: AdviceRequest, fitted: Fit) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
+from typing import NamedTuple
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import Study
@@ -26,6 +27,13 @@ from highway_bench.cell import Cell
 from highway_bench.decide.candidate import REFERENCE
 from highway_bench.decide.rates import next_tries
 from highway_bench.tuning import new_study
+
+
+class RateLoss(NamedTuple):
+    """A learning rate and the mean final loss with it."""
+
+    rate: float
+    loss: float
 
 
 @dataclass(frozen=True)
@@ -96,11 +104,12 @@ class Halving:
         rate = min(losses, key=lambda rate: (order_of(losses[rate]), rate))
         return rate, losses[rate]
 
-    def lower_rate(self, connection: Connection) -> float | None:
-        """The other rate of the last rung, if it is lower than the best and its loss is finite."""
+    def other(self, connection: Connection) -> RateLoss | None:
+        """The next best rate of the last rung with its loss; ``None`` if it has none."""
         rung = self.plan.rungs - 1
         best, losses = self.best(rung, connection)[0], self.losses(rung, connection)
-        return max((rate for rate, loss in losses.items() if rate < best and loss is not None), default=None)
+        others = [RateLoss(rate, loss) for rate, loss in losses.items() if rate != best and loss is not None]
+        return min(others, key=lambda other: (other.loss, other.rate), default=None)
 
     def last_rung(self, connection: Connection) -> int:
         """The last rung that ``connection`` trained in."""

@@ -47,7 +47,7 @@ RECIPES: Final[Mapping[Optimiser, Mapping[str, Any]]] = {
 }
 FIRST_RATES: Final[Mapping[Optimiser, tuple[float, ...]]] = {"sgd": FIRST_SGD_RATES, "adamw": FIRST_ADAMW_RATES}
 WARM_UP: Final = 10  # AdamW's warm-up is the first tenth of the steps
-RULES: Final = 2  # of halving and finals; an advice by other rules is another one
+RULES: Final = 3  # of halving and finals; an advice by other rules is another one
 TUNING_SEEDS: Final = 20_000  # from here on; other parts of the package have smaller ones
 FINAL_SEEDS: Final = 40_000
 SEEDS_APART: Final = 100  # between the seeds of two repetitions

@@ -4,44 +4,31 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Final
 
-from highway_bench.advice.about import about, forecast_notes, lower_rate_note, notes_on
+from highway_bench.advice.about import about, forecast_notes, notes_on
 from highway_bench.advice.answer import Advice, ConnectionResult, Learning, learning_of, ordered, unfit
 from highway_bench.advice.at_start import at_start, start_cells
-from highway_bench.advice.budget import (
-    FINALS,
-    HalvingPlan,
-    Pace,
-    TimingPlan,
-    core_seconds,
-    halving_plan,
-    seeds_that_fit,
-    timing_plan,
-)
+from highway_bench.advice.budget import HalvingPlan, Pace, TimingPlan, halving_plan, timing_plan
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.costs import RelativeCost, block_costs, cost_cells
+from highway_bench.advice.final_runs import FinalCells, FinalRuns
 from highway_bench.advice.finals import judged
 from highway_bench.advice.fit import Fit
 from highway_bench.advice.halving import Halving
 from highway_bench.advice.measured import MeasuredCells
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.advice.stored import Decisions
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.forecast import Forecast, NoSkill
 from highway_bench.provenance.free_memory import gib, worker_bytes
 from highway_bench.tasks.predicted_peak import exceeding
 
 PACE_STEPS: Final = 6
-LEAST_FINALS: Final = 0.2  # share of the time that the finals have, even where the rungs took longer than predicted
-WHOLE: Final = 0.97  # share of the time at which the finals are to end
-
-FinalCells = dict[Connection, list[Cell]]
 
 
 @dataclass(frozen=True)
@@ -67,7 +54,8 @@ class AdviceWork:
         halving = Halving(self.request, connections, rungs, self.measured)
         while cells := halving.pending():
             self.measured.measure(cells)
-        runs, lowered = self.finals(halving, pace)
+        finals = FinalRuns(self.request, self.fit, self.measured, self.decisions, halving, pace, self.began)
+        runs, rate_notes = finals.measure()
         foreseen = self.forecast.of_runs(self.measured.store.frame()) if isinstance(self.forecast, Forecast) else {}
         results = [
             replace(self.result(one, halving, costs, runs, foreseen), at_start=at_start(starts[one], self.measured))
@@ -90,7 +78,7 @@ class AdviceWork:
             timed_depth=timing.depth,
             notes=[
                 *notes_on(self.request, self.fit, timing.depth),
-                *lowered,
+                *rate_notes,
                 *forecast_notes(self.forecast),
                 *self.measured.notes_on_failures(),
             ],
@@ -152,70 +140,6 @@ class AdviceWork:
             "kept": plan.kept,
             "left_out": left_out,
         }
-
-    def decide_finals(self, halving: Halving, pace: Pace) -> dict[str, Any]:
-        """Who is in the finals, at which learning rate, and with how many seeds."""
-        finalists, rung = halving.finalists(), halving.plan.rungs - 1
-        rates = [halving.best(rung, one)[0] for one in finalists]
-        seconds = [self.run_seconds(halving, one, rate, pace) for one, rate in zip(finalists, rates, strict=True)]
-        minutes = self.request.minutes
-        left = 60 * minutes * WHOLE - (time.monotonic() - self.began)
-        share = max(60 * minutes * LEAST_FINALS, min(60 * minutes * FINALS, left))
-        count, seeds = seeds_that_fit(share, self.fit.workers, seconds, pace.start)
-        return {"connections": [list(one) for one in finalists[:count]], "rates": rates[:count], "seeds": seeds}
-
-    def decide_lower_rates(self, runs: FinalCells, halving: Halving, pace: Pace) -> list[tuple[Connection, float]]:
-        """The finalists that diverged at a seed, with the lower rate of the last rung; none where no time is left."""
-        lower = [
-            (one, rate)
-            for one, cells in runs.items()
-            if self.diverged(cells) and (rate := halving.lower_rate(one)) is not None
-        ]
-        seeds = max(map(len, runs.values()))
-        seconds = seeds * math.fsum(self.run_seconds(halving, one, rate, pace) for one, rate in lower)
-        left = 60 * self.request.minutes * WHOLE - (time.monotonic() - self.began)
-        return lower if seconds <= core_seconds(left, self.fit.workers, pace.start) else []
-
-    def diverged(self, cells: Iterable[Cell]) -> int:
-        """How many runs have no final loss, and did not fail."""
-        lost = (cell for cell in cells if self.measured.value(cell, "final_loss") is None)
-        return sum(cell not in self.measured.failures for cell in lost)
-
-    def run_seconds(self, halving: Halving, connection: Connection, rate: float, pace: Pace) -> float:
-        """The predicted seconds of a run of the finals."""
-        cell, *_ = halving.cells(halving.plan.rungs - 1, connection, rate)
-        step = self.measured.value(cell, "step_seconds") or pace.step
-        return step * (halving.plan.ladder[-1] + self.evaluation_steps()) + pace.setup
-
-    def evaluation_steps(self) -> float:
-        """What testing a network takes, in training steps: a forward pass is a third of one."""
-        data = self.request.data.dataset.load(seed=0)
-        items = min(len(data.train.inputs), 2_000) + len(data.test.inputs)
-        return items / self.request.batch_size / 3
-
-    def finals(self, halving: Halving, pace: Pace) -> tuple[FinalCells, list[str]]:
-        """The cells of each finalist, in the order of the seeds; with a sentence on each that has a lower rate.
-
-        A finalist that diverged at a seed trains again, at the lower rate of the last rung.
-        """
-        decided = self.decisions.once("finals", lambda: self.decide_finals(halving, pace))
-        finalists = [Connection(*one) for one in decided["connections"]]
-        runs = self.final_runs(halving, zip(finalists, decided["rates"], strict=True), decided["seeds"])
-        lower = self.decisions.once("lower rates", lambda: self.decide_lower_rates(runs, halving, pace))
-        rates = [(Connection(*one), rate) for one, rate in lower]
-        again = self.final_runs(halving, rates, decided["seeds"]) if rates else {}
-        notes = [lower_rate_note(one, runs[one], cells, self.diverged(runs[one])) for one, cells in again.items()]
-        return runs | again, notes
-
-    def final_runs(self, halving: Halving, finalists: Iterable[tuple[Connection, float]], seeds: int) -> FinalCells:
-        """Measure the finals of each connection at its rate, with as many fresh ``seeds``."""
-        steps = halving.plan.ladder[-1]
-        runs = {
-            one: [self.request.run(one, steps, rate, seed, evaluate="end") for seed in self.request.final_seeds(seeds)]
-            for one, rate in finalists
-        }
-        self.measured.measure([cell for together in zip(*runs.values(), strict=True) for cell in together])
-        return runs
 
     def result(
         self,

@@ -54,7 +54,7 @@ def test_rates_are_searched_within(ended: Halving) -> None:
     assert list(ended.rates(0, one)) == [0.3, 0.1, 0.03, 0.01]  # the best was the lowest, so its neighbour is tried
     assert list(ended.rates(1, one)) == [0.03, 0.01]
     assert ended.best(2, one)[0] == 0.03
-    assert ended.lower_rate(one) == 0.01
+    assert ended.other(one) == (0.01, pytest.approx(loss_of(ended.cells(2, one, 0.01)[0])))
     assert {cell.seed for cell in ended.cells(2, one, 0.03)} == set(request.tuning_seeds(2))
     assert not set(request.tuning_seeds(2)) & set(request.final_seeds(12))
 
