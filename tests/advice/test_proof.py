@@ -15,6 +15,7 @@ from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict
 from highway_bench.advice.request import requested
 from highway_bench.decide.candidate import Candidate
+from highway_bench.errors import BadInput
 
 PRE, GATE = Connection("pre-norm", "published"), Connection("highway", "published")
 
@@ -99,6 +100,21 @@ def test_lines_are_not_made_again(tmp_path: Path) -> None:
     known, copies = (row.split(" | ")[3:7] for row in advice_proof.judge(file)[-2:])
     assert known == ["3", "3 [44 %, 100 %]", "3", "0"]
     assert copies == ["3", "0 [0 %, 56 %]", "3", "3"]
+
+
+def test_an_advice_that_is_refused_does_not_keep_back_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def make(family: str, **words: Any) -> Any:
+        if family == "conv":
+            raise BadInput("10 minutes are too few")
+        return advice(GATE)
+
+    todo = advice_proof.tasks([advice_proof.Known("conv", 5, GATE)])[:4]
+    file = tmp_path / "lines.jsonl"
+    assert advice_proof.collect(todo, file, make) == 2
+    assert [line["kind"] for line in advice_proof.read_lines(file)] == ["copies"] * 2
+    assert "10 minutes are too few" in capsys.readouterr().err
 
 
 def test_without_known_bests_only_copies_are_compared() -> None:
