@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from highway_bench.advice import ADVICES
 from highway_bench.advice.answer import Advice
 from highway_bench.advice.page import finalists_table
 from highway_bench.advice.run import advise
@@ -25,7 +26,7 @@ from highway_bench.results import Store
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs/advice.md"
 LAYERS = ROOT / "examples"
-OUT = ROOT / "reports/advice"
+OUT = ROOT / ADVICES
 MINUTES = 10.0
 
 Make = Callable[..., Advice]
@@ -33,11 +34,12 @@ Make = Callable[..., Advice]
 
 @dataclass(frozen=True)
 class Example:
-    """An advice in the document, under ``name``."""
+    """An advice in the document, under ``name``; ``refused`` are layers that cannot be joined."""
 
     name: str
     layer: str
     depth: int
+    refused: bool = False
 
     @property
     def words(self) -> list[str]:
@@ -50,7 +52,7 @@ EXAMPLES = (
     Example("feed-forward", "user_layers:feed_forward", 24),
     Example("convolution", "user_layers:normed_convolution", 20),
     Example("two-modules", "user_layers:attention_and_mlp", 12),
-    Example("refused", "user_layers:encoder_layer", 12),
+    Example("refused", "user_layers:encoder_layer", 12, refused=True),
 )
 
 
@@ -69,11 +71,18 @@ def with_part(text: str, name: str, lines: Iterable[str]) -> str:
 
 
 def advice_lines(example: Example, make: Make) -> list[str]:
-    """The answer to ``example``, or the line that refuses it."""
+    """The answer to ``example``, or the line that refuses it.
+
+    Raises ``BadInput`` if another one is refused, and ``SystemExit`` if a measurement failed.
+    """
     try:
         advice = make(example.layer, depth=example.depth, command=example.words)
     except BadInput as error:
+        if not example.refused:
+            raise
         return [f"    highway-bench: {error}"]
+    if advice.exit_status:
+        raise SystemExit(f"{example.name}: {advice.notes[-1]}")
     answer = [line for text in advice.lines() for line in (f"> {text}", ">")][:-1]
     return [*answer, "", *shown_lines(finalists_table(advice)), "", " ".join([*advice.notes, measured_by(advice)])]
 
@@ -104,9 +113,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         command = [*words.pop("command"), *minutes]
         return advise(layer, minutes=given.minutes, out=OUT, progress=True, command=command, **words)
 
-    for name in given.only or examples:
-        lines = advice_lines(examples[name], make)
-        DOCUMENT.write_text(with_part(DOCUMENT.read_text(encoding="utf-8"), name, lines), encoding="utf-8")
+    try:
+        for name in given.only or examples:
+            lines = advice_lines(examples[name], make)
+            DOCUMENT.write_text(with_part(DOCUMENT.read_text(encoding="utf-8"), name, lines), encoding="utf-8")
+    except BadInput as error:
+        parser.exit(error.exit_status, f"{error}\n")
 
 
 if __name__ == "__main__":

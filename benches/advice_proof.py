@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,18 +31,19 @@ from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict, judged
 from highway_bench.advice.request import RULES
 from highway_bench.advice.run import advise
-from highway_bench.cell import Cell
-from highway_bench.decide.candidate import FRESH_SEEDS, TUNING_SEEDS
+from highway_bench.cell import Cell, canonical
+from highway_bench.comparison.finals import alike, finals
+from highway_bench.decide.candidate import FRESH_SEEDS
 from highway_bench.decide.dense import dense
 from highway_bench.decide.vision import vision
-from highway_bench.errors import BadInput
+from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
 from highway_bench.measure.statistics import wilson
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
 from highway_bench.report.format import listed
 from highway_bench.report.markdown import markdown_table
-from highway_bench.report.rows import recipe_of
+from highway_bench.report.rows import rows_of, without_start
 from highway_bench.results import Store
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,7 +51,7 @@ LINES = ROOT / "docs/data/advice-proof.jsonl"
 COPY = ROOT / "benches/pre_norm_copy.py"
 COPIED = ("dense", 20)  # the family and depth in which copies are compared
 KINDS = {"known": "the best is known", "copies": "pre-norm and a copy of it"}
-REPETITIONS = range(60, 80)  # of each kind by today's rules; rules 1 had 20 to 39, rules 2 had 40 to 59
+REPETITIONS = range(20 * RULES, 20 * RULES + 20)  # of each kind; other rules have other seeds
 HEADS = ("advices", "rules", "family", "number", "right [95 %]", "*take*", "wrong ones", "*undecided*", "minutes", "by")
 
 Make = Callable[..., Advice]
@@ -97,15 +99,14 @@ def question(family: str) -> dict[str, Any]:
 
 def known_bests(store: Path) -> list[Known]:
     """The families and depths at which the finals in ``store`` have one leader."""
-    losses: defaultdict[tuple[str, int], dict[Connection, dict[int, float | None]]] = defaultdict(dict)
     with Store(store, read_only=True) as opened:
-        for family, (cell, *_) in templates().items():
-            finals = {"task": "trainability", "metric": "final_loss", "axis": ""}
-            for row in opened.rows(**finals, family=family, nominal_width=cell.nominal_width):
-                as_long = recipe_of(row["recipe"])["steps"] == cell.recipe["steps"]
-                if row["start"] and row["seed"] < min(TUNING_SEEDS) and as_long:
-                    runs = losses[family, row["depth"]].setdefault(Connection(row["block"], row["start"]), {})
-                    runs[row["seed"]] = row["value"]
+        every = finals(opened.frame())
+    losses: defaultdict[tuple[str, int], dict[Connection, dict[int, float | None]]] = defaultdict(dict)
+    for family, (cell, *_) in templates().items():
+        asked = {"family": family, "nominal_width": cell.nominal_width, "recipe": canonical(cell.recipe)}
+        for row in rows_of(alike(every, asked, list(asked))):
+            runs = losses[family, row["depth"]].setdefault(Connection(without_start(row["block"]), row["start"]), {})
+            runs[row["seed"]] = None if math.isnan(row["loss"]) else row["loss"]
     return list(bests(losses))
 
 
@@ -218,14 +219,20 @@ def main() -> None:
     if given.command == "judge":
         sys.stdout.write("\n".join([*judge(given.file), ""]))
         return
-    load_plugins([str(COPY)])
 
     def make(family: str, **words: Any) -> Advice:
         return advise(family, minutes=given.minutes, out=given.out, progress=True, **words)
 
-    todo = tasks(known_bests(given.known) if given.known else [])
-    refused = collect([task for task in todo if given.kind in (None, task.kind)], given.file, make)
-    sys.exit(1 if refused else 0)
+    try:
+        load_plugins([str(COPY)])
+        known = known_bests(given.known) if given.known else []
+        todo = [task for task in tasks(known) if given.kind in (None, task.kind)]
+        if not todo:
+            raise NothingMeasured("no best connection is known: name a store of decide with --known")
+        refused = collect(todo, given.file, make)
+    except HighwayBenchError as error:
+        parser.exit(error.exit_status, f"{error}\n")
+    parser.exit(1 if refused else 0)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,37 +13,14 @@ from optuna.study import Study
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.costs import RelativeCost
 from highway_bench.advice.finals import ALPHA, Behind, JudgedFinals, QualityVerdict
+from highway_bench.advice.learning import Learning
+from highway_bench.advice.plain_values import plain_advice
 from highway_bench.decide.candidate import REFERENCE
 from highway_bench.report.format import counted, listed, quantity, signed, three
 from highway_bench.report.tables.answer import MOST_SEEDS
 
-LEARNT: Final = 0.1
-"""A run learns if its final loss is at least this share below that of the best constant prediction."""
 MOST_NAMED: Final = 4  # connections that a sentence names; the table has all
 CONFIDENCE: Final = f"{100 * (1 - ALPHA):g} %"
-
-
-class Learning(StrEnum):
-    """Whether a connection trains, from its longest runs."""
-
-    TRAINS = "trains"
-    LEARNS = "learns"
-    UNSTABLE = "unstable"
-    STALLS = "does not learn"
-    DIVERGES = "diverges"
-    FAILED = "failed"
-    LEFT_OUT = "left out"
-
-
-EXPLAINED: Final = {
-    Learning.TRAINS: "every run with the chosen learning rate reached the success threshold of the data",
-    Learning.LEARNS: "the loss fell at least 10 % below that of the best constant prediction, but not to the threshold",
-    Learning.UNSTABLE: "with the chosen learning rate the loss of some seeds, not of all, stopped being finite",
-    Learning.STALLS: "no learning rate that was tried brought the loss 10 % below that of the best constant prediction",
-    Learning.DIVERGES: "the loss stopped being finite at every learning rate that was tried",
-    Learning.FAILED: "a run ended with an error",
-    Learning.LEFT_OUT: "not trained, for the reason given",
-}
 
 
 @dataclass(frozen=True)
@@ -71,19 +47,6 @@ class ConnectionResult:
     reason: str = ""
     forecast: float | None = None
     at_start: str = ""
-
-
-def learning_of(losses: Sequence[float | None], succeeded: int, chance: float) -> Learning:
-    """The word for the final ``losses`` of a connection's longest runs, of which so many ``succeeded``."""
-    finite = [loss for loss in losses if loss is not None]
-    if not finite:
-        return Learning.DIVERGES
-    if len(finite) < len(losses):
-        return Learning.UNSTABLE
-    if succeeded == len(losses):
-        return Learning.TRAINS
-    learnt = math.fsum(finite) / len(finite) <= chance - LEARNT * abs(chance)
-    return Learning.LEARNS if learnt else Learning.STALLS
 
 
 def unfit(finalists: Iterable[Connection], results: Iterable[ConnectionResult]) -> set[Connection]:
@@ -152,13 +115,16 @@ class Advice:
         """The answer in one sentence."""
         depth, steps = self.about["depth"], self.ladder[-1]
         names = listed([str(one) for one in self.use])
+        if self.quality.best is None:
+            return f"No connection to take at depth {depth}: each one in the finals diverged or failed at a seed."
         if self.verdict == QualityVerdict.NONE:
             return (
                 f"No connection that was tried learns at depth {depth} within {steps:,} steps: more --minutes, or "
                 "fewer connections (--block), give more steps."
             )
         if len(self.finalists) < 2:
-            return f"Only {names} was compared."
+            alone = sum(one.steps > 0 for one in self.results) < 2
+            return f"Only {names} was trained." if alone else f"Take {names}: the others that went on diverged."
         if self.verdict == QualityVerdict.TAKE:
             return f"Take {names}."
         if self.verdict == QualityVerdict.EQUAL:
@@ -200,7 +166,7 @@ class Advice:
         parts = []
         for block in dict.fromkeys(one.block for one in self.use or self.ranked):
             cost = next(one.cost for one in self.results if one.connection.block == block)
-            what = "the unit" if block == REFERENCE else f"step time {cost} × pre-norm's"
+            what = "the unit" if block == REFERENCE else f"step time {cost.words}"
             saved = "" if math.isnan(cost.saved) else f", {quantity(cost.saved, 'B')} saved a layer"
             parts.append(f"{block}: {what}{saved}")
         return f"What does it cost? {'; '.join(parts) or 'not timed'}."
@@ -219,47 +185,7 @@ class Advice:
 
     def plain(self) -> dict[str, Any]:
         """The advice as values that JSON knows."""
-        return {
-            **self.about,
-            "answer": self.headline,
-            "verdict": str(self.verdict),
-            "use": [plain_name(one) for one in self.use],
-            "cheapest": plain_name(self.cheapest) if self.cheapest else None,
-            "seeds": self.quality.seeds,
-            "seeds_needed": self.quality.needed if self.verdict == QualityVerdict.UNDECIDED else None,
-            "steps": list(self.ladder),
-            "timed_depth": self.timed_depth,
-            "connections": [self._plain_result(one) for one in self.results],
-            "notes": list(self.notes),
-            "store": str(self.store),
-            "page": None if self.page is None else str(self.page),
-        }
-
-    def _plain_result(self, one: ConnectionResult) -> dict[str, Any]:
-        behind = self.behind(one.connection)
-        return {
-            **plain_name(one.connection),
-            "width": one.width,
-            "learning": str(one.learning),
-            "reason": one.reason or None,
-            "steps": one.steps,
-            "rate": one.rate,
-            "loss": one.loss,
-            "runs": one.runs,
-            "succeeded": one.succeeded,
-            "test_accuracy": one.accuracy,
-            "forecast": one.forecast,
-            "at_start": one.at_start or None,
-            "step_ratio": number(one.cost.ratio),
-            "step_ratio_low": number(one.cost.low),
-            "step_ratio_high": number(one.cost.high),
-            "step_ratio_decided": one.cost.decided,
-            "saved_per_layer": number(one.cost.saved),
-            "leader": one.connection in self.use,
-            "behind": None if behind is None else behind.difference,
-            "behind_low": None if behind is None else number(behind.low),
-            "behind_high": None if behind is None else number(behind.high),
-        }
+        return plain_advice(self)
 
 
 def first_of(names: list[str]) -> str:
@@ -269,26 +195,16 @@ def first_of(names: list[str]) -> str:
     )
 
 
-def plain_name(connection: Connection) -> dict[str, str]:
-    """A connection as plain values."""
-    return {"block": connection.block, "start": connection.start}
-
-
-def number(value: float) -> float | None:
-    """``value``, or ``None`` where it is not finite."""
-    return value if math.isfinite(value) else None
-
-
 def percent(difference: float) -> str:
-    """A difference of log losses as a percentage: +12 %."""
-    return f"{signed(100 * math.expm1(difference), '+.3g')} %"
+    """A relative difference as a percentage: +12 %."""
+    return f"{signed(100 * difference, '+.3g')} %"
 
 
 def interval(one: Behind[Connection]) -> str:
     """The interval of a difference, in per cent."""
     if not math.isfinite(one.low):
         return "[one seed]"
-    return "[{}, {}]".format(*(signed(100 * math.expm1(bound), "+.3g") for bound in (one.low, one.high)))
+    return "[{}, {}]".format(*(signed(100 * bound, "+.3g") for bound in (one.low, one.high)))
 
 
 def ordered(results: Iterable[ConnectionResult]) -> list[ConnectionResult]:

@@ -169,8 +169,13 @@ def check_items(x: Tensor, y: Tensor, name: str) -> None:
         raise BadInput(f"data {name!r}: x is {x.dtype} of {tuple(x.shape)}, but must be {kinds}")
     if len(x) != len(y) or len(x) < 2:
         raise BadInput(f"data {name!r}: {len(x)} inputs and {len(y)} targets; two items or more are needed, of each")
-    if not y.is_floating_point() and (y.ndim not in (1, 2) or int(y.max()) < 0):
-        raise BadInput(f"data {name!r}: y is {y.dtype} of {tuple(y.shape)}, but classes are (n,) or (n, steps)")
+    if not y.is_floating_point():
+        if y.ndim not in (1, 2):
+            raise BadInput(f"data {name!r}: y is {y.dtype} of {tuple(y.shape)}, but classes are (n,) or (n, steps)")
+        counted = y[y != IGNORED]
+        if not len(counted) or int(counted.min()) < 0:
+            lowest = int(counted.min()) if len(counted) else f"only {IGNORED}"
+            raise BadInput(f"data {name!r}: classes are 0 or more ({IGNORED} does not count), not {lowest}")
     if not all(bool(torch.isfinite(part).all()) for part in (x, y)):
         raise BadInput(f"data {name!r} has numbers that are not finite")
     if not x.is_floating_point() and int(x.min()) < 0:

@@ -12,7 +12,8 @@ from highway_bench.advice.request import AdviceRequest
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import REFERENCE
 from highway_bench.measure.statistics import ratio_over_processes
-from highway_bench.report.ratio import is_decided, quoted
+from highway_bench.report.ratio import NOT_TIMED, ONE_PROCESS, is_decided, quoted
+from highway_bench.tasks.from_cell import positions_of
 
 PHASE = "train-step"
 PRECISION = 0.05
@@ -31,7 +32,7 @@ class RelativeCost:
 
     @property
     def decided(self) -> bool:
-        """Whether the ratio is known to ± 10 %."""
+        """Whether the ratio is known well enough to be stated."""
         return is_decided(self.ratio, self.low, self.high)
 
     @property
@@ -40,13 +41,17 @@ class RelativeCost:
         return 1.0 if math.isnan(self.ratio) else self.ratio
 
     def __str__(self) -> str:
-        return quoted(self.ratio, self.low, self.high, "not timed" if math.isnan(self.ratio) else "one process")
+        return quoted(self.ratio, self.low, self.high, NOT_TIMED if math.isnan(self.ratio) else ONE_PROCESS)
+
+    @property
+    def words(self) -> str:
+        """The ratio for a sentence: ``1.54 [1.50, 1.58] × pre-norm's``, or why there is none."""
+        return f"{self} × {REFERENCE}'s" if math.isfinite(self.low) else str(self)
 
 
 def cost_cells(request: AdviceRequest, blocks: Sequence[str], plan: TimingPlan) -> dict[str, list[Cell]]:
     """The cells that give the costs of ``blocks``, by task."""
-    shape = request.data.dataset.input_shape
-    steps = None if request.family.kind != "sequence" else shape[1] if len(shape) == 3 else shape[0]
+    steps = positions_of(request.family, request.template) if request.family.kind == "sequence" else None
     template = request.template.but(dataset=None, recipe={}, depth=plan.depth, seq_len=steps, phase=PHASE)
     recipe = {
         "seconds": 0,

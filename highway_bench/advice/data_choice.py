@@ -76,6 +76,8 @@ def checked(choice: DataChoice, batch_size: int) -> Data:
     if rows < batch_size:
         what = "the text is too short" if choice.name == "language" else "there are too few items"
         raise BadInput(f"data {choice}: {what}, {rows} rows of training data and a batch needs {batch_size}")
+    if choice.dataset.chance_loss <= 0:
+        raise BadInput(f"data {choice}: all targets are equal, so there is nothing to learn")
     return data
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from highway_bench.advice.answer import CONFIDENCE, Advice, interval, percent
+from highway_bench.advice.finals import EQUAL
 from highway_bench.report.figures.base import Picture, head, in_lines, panels, settings
 from highway_bench.report.figures.drawing import point_with_interval
 from highway_bench.report.style import styles
@@ -23,10 +24,10 @@ def losses_figure(advice: Advice) -> Picture | None:
     with settings():
         figure, (axes,) = panels(1, 1, max(1.2, ROW * len(names)))
         axes.axvline(0, color="#555555", linewidth=0.8)
-        axes.axvspan(-1, 1, color="#e3e3e3", zorder=0)
+        axes.axvspan(-100 * EQUAL, 100 * EQUAL, color="#e3e3e3", zorder=0)
         point_with_interval(axes, 0.0, 0.0, style[best.block])
         for row, one in enumerate(advice.quality.behind, start=1):
-            at, low, high = (100 * math.expm1(value) for value in (one.difference, one.low, one.high))
+            at, low, high = (100 * value for value in (one.difference, one.low, one.high))
             bounds = (low, high) if math.isfinite(low) else None
             point_with_interval(axes, at, float(row), style[one.name.block], bounds, along="x", filled=one.worse)
             described.append(f"{one.name}: {percent(one.difference)} {interval(one)}")
@@ -37,6 +38,7 @@ def losses_figure(advice: Advice) -> Picture | None:
         head(figure, advice.headline)
     caption = (
         f"Mean relative difference of final losses over {advice.quality.seeds} paired seeds, with intervals of "
-        f"{CONFIDENCE} for all comparisons together. Filled: behind. Open: may be the best. Grey: within 1 %."
+        f"{CONFIDENCE} for all comparisons together. Filled: behind. Open: may be the best. "
+        f"Grey: within {100 * EQUAL:g} %."
     )
     return Picture("finals", advice.headline, f"{'; '.join(described)}.", caption, figure)

@@ -2,7 +2,7 @@
 
 The best has the lowest mean. Every other is compared with it by a paired t test of log losses (of the losses
 themselves, where a loss of the user's own is not positive), corrected by Holm. It is a leader unless it is worse, and
-by more than 1 %. A connection that diverged at a seed is none.
+by more than ``EQUAL``. A connection that diverged at a seed is none.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ ALPHA: Final = 0.02
 and because a wrong "take" costs the user more than an "undecided"."""
 EQUAL: Final = 0.01
 """Leaders whose interval of the relative difference lies within ± this are equal."""
+MOST_LOG: Final = 100.0
+"""The interval of a few seeds that scatter widely may reach further than a number can; it is cut here."""
 
 
 class QualityVerdict(StrEnum):
@@ -35,8 +37,8 @@ class QualityVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class Behind(Generic[Name]):
-    """How far ``name`` is behind the best: the mean relative difference of losses with its interval at 1 − ``ALPHA``/m
-    for m comparisons, Holm's ``p``, and the seeds that a difference of this size would need."""
+    """How far ``name`` is behind the best: the mean relative difference of losses (0.12 is 12 % above the best) with
+    its interval at 1 − ``ALPHA``/m for m comparisons, Holm's ``p``, and the seeds that such a difference would need."""
 
     name: Name
     difference: float
@@ -52,7 +54,7 @@ class Behind(Generic[Name]):
 
     @property
     def equal(self) -> bool:
-        """Whether it is as good as the best, within 1 %."""
+        """Whether it is as good as the best, within ± ``EQUAL``."""
         return self.low >= -EQUAL and self.high <= EQUAL
 
     @property
@@ -86,14 +88,16 @@ def judged(losses: Mapping[Name, Sequence[float | None]], unfit: Collection[Name
     """
     seeds = max(map(len, losses.values()), default=0)
     whole = {name: [loss for loss in values if loss is not None] for name, values in losses.items()}
-    sizes = on_scale({name: values for name, values in whole.items() if len(values) == seeds > 0})
+    whole = {name: values for name, values in whole.items() if len(values) == seeds > 0}
+    logs = all(loss > 0 for values in whole.values() for loss in values)
+    sizes = in_logs(whole) if logs else in_shares(whole)
     if not sizes:
         return JudgedFinals(QualityVerdict.NONE, (), (), seeds)
     best = ranked({name: values for name, values in sizes.items() if name not in unfit} or sizes)[0]
     others = [name for name in ranked(sizes) if name != best]
     alpha = ALPHA / max(1, len(others))
     found = contrasts(sizes, best, 1 - alpha)
-    behind = tuple(distance(name, found[name], alpha) for name in others if name not in unfit)
+    behind = tuple(distance(name, found[name], alpha, logs) for name in others if name not in unfit)
     tied = [one for one in behind if not one.worse]
     verdict = QualityVerdict.UNDECIDED if tied else QualityVerdict.TAKE
     if tied and all(one.equal for one in tied):
@@ -109,18 +113,25 @@ def judged(losses: Mapping[Name, Sequence[float | None]], unfit: Collection[Name
     )
 
 
-def on_scale(losses: Mapping[Name, Sequence[float]]) -> dict[Name, BySeed]:
-    """Losses on a scale on which differences are relative: logarithms, or shares of the mean size where a loss is not
-    positive."""
-    values = [loss for one in losses.values() for loss in one]
-    positive, unit = min(values, default=0.0) > 0, fmean(map(abs, values or [1.0])) or 1.0
-    return {
-        name: {seed: math.log(loss) if positive else loss / unit for seed, loss in enumerate(one)}
-        for name, one in losses.items()
-    }
+def in_logs(losses: Mapping[Name, Sequence[float]]) -> dict[Name, BySeed]:
+    """The logarithms of losses by seed."""
+    return {name: {seed: math.log(loss) for seed, loss in enumerate(one)} for name, one in losses.items()}
 
 
-def distance(name: Name, contrast: Contrast, alpha: float) -> Behind[Name]:
-    """The distance of ``name`` from the best; ``alpha`` is that of one comparison."""
+def in_shares(losses: Mapping[Name, Sequence[float]]) -> dict[Name, BySeed]:
+    """Losses by seed as shares of their mean size, where a loss is not positive."""
+    unit = fmean(abs(loss) for one in losses.values() for loss in one) or 1.0
+    return {name: {seed: loss / unit for seed, loss in enumerate(one)} for name, one in losses.items()}
+
+
+def distance(name: Name, contrast: Contrast, alpha: float, logs: bool) -> Behind[Name]:
+    """The distance of ``name`` from the best by a contrast of logarithms or of shares; ``alpha`` is that of one
+    comparison."""
     mean, needed = contrast.difference, contrast.pairs_needed(alpha)
-    return Behind(name, mean.value, mean.low, mean.high, contrast.p, int(needed) if needed <= MOST_SEEDS else None)
+    value, low, high = (relative(one) if logs else one for one in (mean.value, mean.low, mean.high))
+    return Behind(name, value, low, high, contrast.p, int(needed) if needed <= MOST_SEEDS else None)
+
+
+def relative(log: float) -> float:
+    """The relative difference of two losses whose logarithms differ by ``log``."""
+    return math.expm1(min(log, MOST_LOG))

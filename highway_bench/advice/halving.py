@@ -25,7 +25,7 @@ from highway_bench.advice.measured import MeasuredCells
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import REFERENCE
-from highway_bench.decide.rates import next_tries
+from highway_bench.decide.rates import beyond
 from highway_bench.tuning import new_study
 
 
@@ -91,8 +91,9 @@ class Halving:
         first = self.first_rates(rung, connection)
         if rung > 0:
             return first
-        losses = {(rate, 0): self._loss(rung, connection, rate) for rate in first}
-        return [*first, *(one.rate for one in next_tries(losses, first, (0,)))]
+        best = min(first, key=lambda rate: (order_of(self._loss(rung, connection, rate)), rate))
+        wider = beyond(best, first)
+        return first if wider is None else [*first, wider]
 
     def losses(self, rung: int, connection: Connection) -> dict[float, float | None]:
         """The final losses of a connection in a rung by rate, means over seeds; ``None`` where one has none."""

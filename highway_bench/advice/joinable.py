@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import random
 from collections.abc import Iterator
@@ -70,15 +69,19 @@ def required_inputs(module: nn.Module) -> list[str]:
 
 
 def fault(module: nn.Module, x: Tensor, other: Tensor) -> str | None:
-    """Why ``module`` cannot be joined, in words that follow "it"; ``None`` if it can. In training mode."""
-    first, second = (output(copy.deepcopy(module).train(), x, seed) for seed in (1, 2))
-    if not same(first, second):
-        return f"draws random numbers in forward{dropouts(module)}"
-    if not bool(torch.isfinite(first).all()):
+    """Why ``module`` cannot be joined, in words that follow "it"; ``None`` if it can.
+
+    It runs in training mode, several times; a copy is not needed, and some modules have none.
+    """
+    module.train()
+    before, _, after = (output(module, given, 1) for given in (x, other, x))
+    if not bool(torch.isfinite(before).all()):
         return "gives values that are not finite"
-    trial = copy.deepcopy(module).train()
-    before, _, after = (output(trial, given, 1) for given in (x, other, x))
-    return None if same(before, after) else "keeps a state: its output depends on the calls before"
+    if not same(before, after):
+        return "keeps a state: its output depends on the calls before"
+    if not same(after, output(module, x, 2)):
+        return f"draws random numbers in forward{dropouts(module)}"
+    return None
 
 
 def dropouts(module: nn.Module) -> str:

@@ -17,7 +17,8 @@ STEPS = 100  # of the optimiser that fits the constant
 def constant_loss_under(reference: str, dataset: DataSet) -> float:
     """The loss of the best constant prediction on the first training items, for the loss ``module:function``.
 
-    Raises ``BadInput`` for a loss that cannot be imported, raises, or gives no finite number with a gradient.
+    Raises ``BadInput`` for a loss that cannot be imported, raises, gives no finite number with a gradient, or is not
+    positive there: success and learning are shares of it.
     """
     loss, targets = imported(reference, "loss"), dataset.load(seed=0).train.targets[:ITEMS]
     shape = targets.shape if dataset.target_kind == "token" else targets.shape[:1]
@@ -33,7 +34,13 @@ def constant_loss_under(reference: str, dataset: DataSet) -> float:
         return value
 
     optimiser.step(closure)
-    return float(tried(loss, constant.expand(size), targets, reference).detach())
+    best = float(tried(loss, constant.expand(size), targets, reference).detach())
+    if best <= 0:
+        raise BadInput(
+            f"the loss {reference!r} is {best:.3g} for the best constant prediction, but must be above 0 there: add a "
+            "constant, such as 1 to a negative cosine"
+        )
+    return best
 
 
 def tried(loss: LossFunction, outputs: Tensor, targets: Tensor, reference: str) -> Tensor:

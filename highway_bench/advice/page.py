@@ -14,15 +14,15 @@ from markupsafe import Markup
 
 from highway_bench.advice.answer import (
     CONFIDENCE,
-    EXPLAINED,
     Advice,
     ConnectionResult,
-    Learning,
     interval,
     percent,
 )
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.figure import losses_figure
+from highway_bench.advice.finals import EQUAL
+from highway_bench.advice.learning import EXPLAINED, Learning
 from highway_bench.blocks import blocks
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Shown
@@ -30,6 +30,7 @@ from highway_bench.report.figures import svg_text
 from highway_bench.report.format import NONE, quantity, three
 from highway_bench.report.glossary import FIXED_FACTOR, is_fixed_factor
 from highway_bench.report.provenance import provenance_of
+from highway_bench.report.ratio import PERCENT
 from highway_bench.results.store import Store
 from highway_bench.writing import writing
 
@@ -54,6 +55,8 @@ def write_page(advice: Advice, folder: Path, store: Store) -> Advice:
         equations=equations(advice),
         starts=starts(advice),
         confidence=CONFIDENCE,
+        equal=f"{100 * EQUAL:g} %",
+        undecided=PERCENT,
         advice=advice,
         provenance=provenance_of(store.frame(), store.runs()),
     )

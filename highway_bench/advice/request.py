@@ -60,8 +60,7 @@ class AdviceRequest:
     ``optimiser`` has the recipe of the trainings, but for learning rate, steps and warm-up. ``steps`` are those of the
     finals; without, the minutes decide them. ``blocks`` are patterns of the blocks to compare; none for all. ``loss``
     is the user's own as ``module:function``, ``chance_loss`` that of the best constant prediction. ``repetition``
-    numbers advices that differ in their seeds alone. ``data_hash`` identifies the data; of ``batches``, the code that
-    yields them.
+    numbers advices that differ in their seeds alone. ``data_hash`` identifies the items that it trains on.
     """
 
     family: Family
@@ -90,8 +89,8 @@ class AdviceRequest:
         recipe = {**RECIPES[self.optimiser], "dataset": dict(self.data.options), "evaluate": "never"}
         if self.loss is not None:
             recipe["loss"] = self.loss
-            if self.chance_loss > 0:  # success is a share of the data set's own chance loss
-                recipe["threshold"] = THRESHOLD * self.chance_loss / self.data.dataset.chance_loss
+            # Success is a share of the data set's own chance loss.
+            recipe["threshold"] = THRESHOLD * self.chance_loss / self.data.dataset.chance_loss
         return Cell(
             task="trainability",
             block=REFERENCE,
@@ -185,13 +184,7 @@ def requested(
     if ":" in layers.name:
         check_joinable(layers, nominal)
     batch = batch_size or BATCHES[layers.kind]
-    if data is None:
-        choice = default_data(layers, nominal)
-    elif ":" in data and not Path(data).exists():
-        choice = saved_batches(data, out)
-    else:
-        choice = named_data(data)
-    choice = choice.but(data_options or {})
+    choice = chosen_data(data, layers, nominal, out).but(data_options or {})
     parts = checked(choice, batch)
     request = AdviceRequest(
         family=layers,
@@ -214,6 +207,14 @@ def requested(
     except Skip as reason:
         raise BadInput(str(reason)) from None
     return request
+
+
+def chosen_data(given: str | None, layers: Family, width: int, out: Path) -> DataChoice:
+    """The data that ``given`` names: ``module:function`` for batches of the user's own; by default, those for the kind
+    of ``layers``."""
+    if given is None:
+        return default_data(layers, width)
+    return saved_batches(given, out) if ":" in given and not Path(given).exists() else named_data(given)
 
 
 def check_sizes(depth: int, minutes: float, steps: int | None, width: int | None, batch_size: int | None) -> None:
@@ -278,7 +279,7 @@ def saved_batches(reference: str, out: Path) -> DataChoice:
     path = out / f"batches-{sources_of(reference)[:8]}.pt"
     if not path.is_file():
         save_batches(function, reference, path)
-    return DataChoice("batches", {"path": str(path)})
+    return DataChoice("batches", {"path": str(path)}, "its items are read once; remove the file to read them again")
 
 
 def sources_of(*references: str | None) -> str:

@@ -6,8 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
+from highway_bench.advice import ADVICES
 from highway_bench.advice.answer import Advice
 from highway_bench.advice.fit import fit
 from highway_bench.advice.measured import MeasuredCells
@@ -22,8 +23,6 @@ from highway_bench.plan.plan import AnyPath
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance.machine import cores
 from highway_bench.results.store import Store
-
-OUT: Final = Path("reports/advice")
 
 
 def advise(
@@ -43,7 +42,7 @@ def advise(
     device: str | None = None,
     repetition: int = 0,
     forecast: AnyPath | None = None,
-    out: AnyPath = OUT,
+    out: AnyPath = ADVICES,
     plugins: Sequence[str] = (),
     engine: AnyEngine = "local",
     workers: int | None = None,

@@ -28,7 +28,15 @@ class Decisions:
         """The decision ``name``; the value of ``decide``, which JSON must know, where it was not decided before."""
         if name not in self._values:
             self._values[name] = decide()
-            partly = self.path.with_suffix(".part")
-            partly.write_text(json.dumps(self._values, indent=1, allow_nan=False), encoding="utf-8")
-            os.replace(partly, self.path)
+            self._write()
         return self._values[name]
+
+    def forget(self, name: str) -> None:
+        """Remove the decision ``name``, which is then decided anew."""
+        self._values.pop(name, None)
+        self._write()
+
+    def _write(self) -> None:
+        partly = self.path.with_suffix(".part")
+        partly.write_text(json.dumps(self._values, indent=1, allow_nan=False), encoding="utf-8")
+        os.replace(partly, self.path)

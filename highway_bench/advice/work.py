@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from statistics import fmean, median
 from typing import Any, Final
 
 from highway_bench.advice.about import about, forecast_notes, notes_on
-from highway_bench.advice.answer import Advice, ConnectionResult, Learning, learning_of, ordered, unfit
+from highway_bench.advice.answer import Advice, ConnectionResult, ordered, unfit
 from highway_bench.advice.at_start import at_start, start_cells
 from highway_bench.advice.budget import HalvingPlan, Pace, TimingPlan, halving_plan, timing_plan
 from highway_bench.advice.connections import Connection
@@ -20,9 +21,11 @@ from highway_bench.advice.final_runs import FinalCells, FinalRuns
 from highway_bench.advice.finals import judged
 from highway_bench.advice.fit import Fit
 from highway_bench.advice.halving import Halving
+from highway_bench.advice.learning import Learning, learning_of
 from highway_bench.advice.measured import MeasuredCells
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.advice.stored import Decisions
+from highway_bench.decide.candidate import REFERENCE
 from highway_bench.errors import BadInput
 from highway_bench.forecast import Forecast, NoSkill
 from highway_bench.provenance.free_memory import gib, worker_bytes
@@ -61,13 +64,7 @@ class AdviceWork:
             replace(self.result(one, halving, costs, runs, foreseen), at_start=at_start(starts[one], self.measured))
             for one in connections
         ]
-        results += [
-            ConnectionResult(
-                one, self.request.widths[one.block], Learning.LEFT_OUT, costs[one.block], reason=plan["left_out"][name]
-            )
-            for one in self.request.connections
-            if (name := " ".join(one)) in plan["left_out"]
-        ]
+        results += self.not_trained(plan["left_out"], costs)
         losses = {one: [self.measured.value(cell, "final_loss") for cell in cells] for one, cells in runs.items()}
         return Advice(
             about=about(self.request, self.fit),
@@ -87,16 +84,30 @@ class AdviceWork:
             study=halving.study(),
         )
 
+    def not_trained(self, reasons: Mapping[str, str], costs: Mapping[str, RelativeCost]) -> list[ConnectionResult]:
+        """The connections that were left out, by the ``reasons`` of their names."""
+        out = [(one, reasons[name]) for one in self.request.connections if (name := " ".join(one)) in reasons]
+        return [
+            ConnectionResult(one, self.request.widths[one.block], Learning.LEFT_OUT, costs[one.block], reason=reason)
+            for one, reason in out
+        ]
+
     def pace(self) -> Pace:
         """The seconds of a training step of pre-norm while every worker trains."""
         return Pace(**self.decisions.once("pace", self.decide_pace))
 
     def decide_pace(self) -> dict[str, float]:
-        """Measure the pace, with two runs in each worker: the first one also loads the data."""
-        first = self.request.connections[0]
-        seeds, began = range(2 * self.fit.workers), time.monotonic()
-        cells = [self.request.run(first, PACE_STEPS, self.request.first_rates[-1], seed) for seed in seeds]
-        self.measured.measure(cells)
+        """Measure the pace, with two runs in each worker: the first one also loads the data.
+
+        Runs that are stored, such as those of a pace that was too slow for an advice, do not count.
+        """
+        first, runs = self.request.connections[0], 2 * self.fit.workers
+        for attempt in itertools.count():
+            seeds, began = range(attempt * runs, (attempt + 1) * runs), time.monotonic()
+            cells = [self.request.run(first, PACE_STEPS, self.request.first_rates[-1], seed) for seed in seeds]
+            self.measured.measure(cells)
+            if any(cell in self.measured.seconds or cell in self.measured.failures for cell in cells):
+                break
         steps = [value for cell in cells if (value := self.measured.value(cell, "step_seconds")) is not None]
         if not steps:
             raise BadInput(f"{first} cannot be trained: {self.measured.failures.get(cells[0], 'no step ended')}")
@@ -123,13 +134,19 @@ class AdviceWork:
         fits: list[Connection] = []
         available = worker_bytes(self.request.device, self.fit.workers)
         for one in self.request.connections:
-            need = exceeding(self.request.run(one, PACE_STEPS, self.request.first_rates[-1], 0), available)
+            cell = self.request.run(one, PACE_STEPS, self.request.first_rates[-1], 0)
+            # ``fit`` has found that pre-norm fits, whatever is free by now.
+            need = None if one.block == REFERENCE else exceeding(cell, available)
             if need is not None:
                 left_out[" ".join(one)] = f"it needs about {gib(need)}, and a worker may use {gib(available)}"
             else:
                 fits.append(one)
         ratios = [costs[one.block].likely for one in fits]
-        plan = halving_plan(self.request.minutes, self.fit.workers, ratios, pace, self.request.steps)
+        try:
+            plan = halving_plan(self.request.minutes, self.fit.workers, ratios, pace, self.request.steps)
+        except BadInput:
+            self.decisions.forget("pace")  # the machine may have been busy: the same command measures it again
+            raise
         reason = f"no time: {plan.connections} connections fit {self.request.minutes:g} minutes"
         left_out |= {" ".join(one): reason for one in fits[plan.connections :]}
         return {

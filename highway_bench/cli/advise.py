@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from highway_bench.advice import ADVICES
 from highway_bench.cli._errors import Interrupted
 from highway_bench.cli._options import (
     AsJson,
@@ -20,8 +21,6 @@ from highway_bench.cli._options import (
     engine_at,
 )
 from highway_bench.cli._output import console, print_json, print_table
-
-OUT = Path("reports/advice")
 
 
 def advise(
@@ -53,7 +52,7 @@ def advise(
         Path | None,
         typer.Option(help="A store or a folder of committed rows: forecast who trains, if that proves to have skill."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="The folder for the folders of advices.")] = OUT,
+    out: Annotated[Path, typer.Option(help="The folder for the folders of advices.")] = ADVICES,
     engine: EngineName = "local",
     address: ClusterAddress = None,
     workers: WorkerCount = None,

@@ -101,13 +101,14 @@ def print_comparison(compared: BlockComparison, store: Path) -> None:
         ["family", "depth", "seeds that succeed", "loss", "rank", "better than", "undecided", "worse than"],
         [
             [
-                *(one.family, one.depth, f"{one.successes} of {one.runs}", one.loss, rank(one)),
+                *(one.family, one.depth, f"{one.successes} of {one.runs}", loss(one), rank(one)),
                 *(one.count(standing) for standing in ("better", "undecided", "worse")),
             ]
             for one in compared.positions
         ],
         right=["depth", "better than", "undecided", "worse than"],
-        note=f"Brackets are 95 % intervals. Loss of pre-norm here over the committed one: {checks}.",
+        note="Brackets are 95 % intervals. Loss of pre-norm here over the committed one, with intervals that hold "
+        f"together with 95 %: {checks}.",
     )
     typer.echo()
     print_table(
@@ -125,6 +126,10 @@ def print_comparison(compared: BlockComparison, store: Path) -> None:
     for line in compared.missing:
         typer.echo(f"not measured: {line}")
     typer.echo(f"store: {store}")
+
+
+def loss(position: BlockPosition) -> str:
+    return "a seed diverged" if math.isnan(position.loss.value) else str(position.loss)
 
 
 def rank(position: BlockPosition) -> str:

@@ -78,7 +78,7 @@ def decide(
     except KeyboardInterrupt:
         raise Interrupted.after_storing(store) from None
     if json:
-        print_json({"candidates": chosen.table(), "trainings": len(trainings), "store": str(store)})
+        print_json({"candidates": chosen.table(), what: len(trainings), "store": str(store)})
     else:
         typer.echo(f"{len(trainings)} {what} of {len(chosen.candidates)} candidates\nstore: {store}")
     if trainer.failures:

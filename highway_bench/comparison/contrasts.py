@@ -46,7 +46,7 @@ class BlockContrast:
 @dataclass(frozen=True)
 class BlockPosition:
     """A connection in one family at one ``depth``, and its ``contrasts`` with the other connections there. ``loss`` is
-    the geometric mean with its 95 % interval."""
+    the geometric mean with its 95 % interval (NaN if a seed diverged)."""
 
     family: str
     dataset: str

@@ -37,6 +37,10 @@ class CostPart(Part):
         """The cells that are not among ``trainings``. Those of one family and depth are timed in turn."""
         return [cell for one in self.candidates for cell in cost_cells(one) if cell not in trainings]
 
+    def table(self) -> list[dict[str, Any]]:
+        """The candidates as records; a cost has no start and no training steps."""
+        return [{name: row[name] for name in row if name not in ("start", "steps")} for row in super().table()]
+
 
 def cost_cells(candidate: Candidate) -> Iterator[Cell]:
     """By depth, the cells that time a step of a candidate and count its bytes, with the length of its data's

@@ -20,10 +20,11 @@ from highway_bench.errors import BadInput
 from highway_bench.measure.paired import leaders
 from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
 from highway_bench.plan.plan import RunResult
+from highway_bench.report.format import listed
+from highway_bench.tasks.from_cell import cell_family, positions_of
 
 NARROW = 0.05  # the largest relative distance from the ratio to a bound of its interval
 MOST = 3  # blocks in this comparison
-LENGTH = 64  # of the language part's sequences
 TIMING = {"seconds": 1.0, "precision": 0.01, "processes": 5, "limit": 60}
 
 Ratios = Mapping[str, IntervalEstimate]
@@ -38,7 +39,7 @@ def timing_cells(part: LanguagePart, trainings: Trainings) -> dict[str, Cell]:
             start=None,
             depth=DEEP,
             batch_size=BATCH,
-            seq_len=LENGTH,
+            seq_len=positions_of(cell_family(one.template), one.template),
             phase="train-step",
             dataset=None,
             recipe=TIMING,
@@ -73,12 +74,17 @@ def is_narrow(ratio: IntervalEstimate) -> bool:
 def equal_seconds(part: LanguagePart, trainings: Trainings, ratios: Ratios) -> EqualSeconds:
     """The leaders at the greater depth and the best faster block, each with the steps that its ratio allows.
 
-    Raises ``BadInput`` where the ratio of one of them is not known to ± 5 %.
+    Raises ``BadInput`` where the ratio of one of them is not known, or not to ± 5 %.
     """
     finalists = {one.template.block: one for one in part.finalists(DEEP, trainings)}
     losses = {block: final_losses(one, trainings) for block, one in finalists.items()}
     complete = {block: by_seed for block, by_seed in losses.items() if len(by_seed) == FINAL_SEEDS[DEEP]}
-    chosen = [block for block in leaders(complete) if block != REFERENCE and block in ratios]
+    chosen = [block for block in leaders(complete) if block != REFERENCE]
+    if untimed := [block for block in chosen if block not in ratios]:
+        raise BadInput(
+            f"the step of {listed(untimed)} was not timed in turn with that of {REFERENCE}: there is no ratio, and so "
+            "no number of steps in equal seconds"
+        )
     ranked = sorted(part.better_starts(trainings), key=lambda one: mean_size(one, DEEP, trainings))
     faster = [one.template.block for one in ranked if one.template.block in ratios]
     faster = [block for block in faster if ratios[block].high < 1 and block not in chosen[: MOST - 1]][:1]

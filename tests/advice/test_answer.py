@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from highway_bench.advice.answer import Advice, ConnectionResult, Learning, learning_of, unfit
+from highway_bench.advice.answer import Advice, ConnectionResult, unfit
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.costs import RelativeCost, step_ratio
 from highway_bench.advice.finals import QualityVerdict, judged
+from highway_bench.advice.learning import Learning, learning_of
 from highway_bench.advice.measured import TimedSteps
 from highway_bench.advice.page import relation, remark, starts
 
@@ -114,7 +115,17 @@ def test_a_finalist_that_does_not_learn_is_none_to_use(advise: Callable[..., Adv
 
 
 def test_one_connection_is_no_comparison(advise: Callable[..., Advice]) -> None:
-    assert advise({PRE: spread(1.0)}).headline == "Only pre-norm (depth-aware start) was compared."
+    assert advise({PRE: spread(1.0)}).headline == "Only pre-norm (depth-aware start) was trained."
+
+
+def test_finalists_that_diverge_are_none_to_take(advise: Callable[..., Advice]) -> None:
+    losses: dict[Connection, Sequence[float | None]] = {PRE: spread(1.0), GATE: [0.5, None, 0.5, 0.5, 0.5, 0.5]}
+    assert advise(losses).headline == "Take pre-norm (depth-aware start)."
+    alone = advise(losses, finalists=[PRE], quality=judged({PRE: spread(1.0)}))
+    assert alone.headline == "Take pre-norm (depth-aware start): the others that went on diverged."
+    none = advise({PRE: [None] * 6, GATE: losses[GATE]})
+    assert none.headline == "No connection to take at depth 48: each one in the finals diverged or failed at a seed."
+    assert none.use == ()
 
 
 @pytest.mark.parametrize(
@@ -143,6 +154,10 @@ def test_the_cost_line_has_intervals(advise: Callable[..., Advice], cost: Cost) 
     wide = RelativeCost("highway", 1.5, 1.0, 2.2, 2048.0)
     line = advise({PRE: spread(1.0), GATE: spread(0.8)}, {"highway": wide}).lines()[2]
     assert line == ("What does it cost? highway: step time undecided [1.00, 2.20] × pre-norm's, 2.05 kB saved a layer.")
+    untimed = {"highway": RelativeCost("highway")}
+    assert advise({PRE: spread(1.0), GATE: spread(0.8)}, untimed).lines()[2] == (
+        "What does it cost? highway: step time not timed."
+    )
     assert (
         "step time 1.50 [1.47, 1.53]"
         in advise({GATE: spread(1), PRE: spread(2)}, {"highway": cost("highway", 1.5)}).lines()[2]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -28,7 +26,7 @@ def test_one_leader() -> None:
     assert verdict.leaders == ("a",)
     assert [one.name for one in verdict.behind] == ["b", "c"]
     assert all(one.worse and one.low < one.difference < one.high for one in verdict.behind)
-    assert verdict.behind[0].difference == pytest.approx(math.log(1.3), abs=0.03)
+    assert verdict.behind[0].difference == pytest.approx(0.3, abs=0.04)
     assert verdict.needed is None
 
 
@@ -66,6 +64,13 @@ def test_a_finalist_that_diverged_is_no_leader() -> None:
 def test_losses_that_are_not_positive_are_compared_as_they_are() -> None:
     verdict = judged({"a": [-3.0, -3.1, -2.9, -3.0], "b": [1.0, 1.1, 0.9, 1.0]})
     assert verdict.leaders == ("a",)
+    assert verdict.behind[0].difference == pytest.approx(2.0)  # 4 above the best, in losses whose mean size is 2
+
+
+def test_an_interval_of_two_seeds_that_scatter_widely_is_cut() -> None:
+    (behind,) = judged({"a": [1e-30, 1.0], "b": [1.0, 1e-25]}).behind
+    assert behind.low == -1
+    assert behind.high == pytest.approx(np.expm1(100))
 
 
 def test_holm_decides_who_is_worse() -> None:

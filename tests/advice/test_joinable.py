@@ -50,6 +50,11 @@ def test_layers_that_cannot_be_joined(layers: str, ask: Ask, layer: str, says: s
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
+def test_a_layer_that_cannot_be_copied_can_be_joined(layers: str, ask: Ask) -> None:
+    assert ask(f"{layers}:normed").family.name == f"{layers}:normed"
+
+
 def test_a_module_that_cannot_be_imported(ask: Ask) -> None:
     with pytest.raises(BadInput, match="cannot import 'no_layers'"):
         ask("no_layers:make")

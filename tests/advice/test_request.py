@@ -71,8 +71,13 @@ def test_batches_of_ones_own(layers: str, ask: Ask) -> None:
     numbers = ask(f"{layers}:fine", data=f"{layers}:numbers")
     assert numbers.data.dataset.target_kind == "scalar"
     assert numbers.chance_loss == pytest.approx(float(numbers.data.dataset.load().train.targets.var()), rel=0.02)
-    with pytest.raises(BadInput, match="yields no batch"):
-        ask(data=f"{layers}:no_batches")
+    for name, says in (
+        ("no_batches", "yields no batch"),
+        ("unlabelled", "classes are 0 or more"),
+        ("one_class", "all targets are equal"),
+    ):
+        with pytest.raises(BadInput, match=says):
+            ask(f"{layers}:fine", data=f"{layers}:{name}")
 
 
 def test_batches_are_cut_and_a_broken_file_is_one_line(
@@ -94,7 +99,12 @@ def test_a_loss_of_ones_own(layers: str, ask: Ask) -> None:
     assert own.run(own.connections[0], 10, 0.1, 0).recipe["loss"] == f"{layers}:loss"
     assert own.chance_loss == pytest.approx(plain.chance_loss, rel=0.01)  # uniform classes, smoothed or not
     assert own.name != plain.name
-    for reference, says in ((f"{layers}:no_loss", "must give one finite number"), (f"{layers}:none", "has no 'none'")):
+    for name, says in (
+        ("no_loss", "must give one finite number"),
+        ("none", "has no 'none'"),
+        ("negative_loss", "must be above 0 there: add a constant"),
+    ):
+        reference = f"{layers}:{name}"
         with pytest.raises(BadInput, match=says):
             constant_loss_under(reference, make_dataset("digits"))
 

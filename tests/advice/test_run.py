@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,16 @@ import pytest
 from typer.testing import CliRunner
 
 from benches import advice_docs
-from highway_bench.advice.answer import Advice, Learning
+from highway_bench.advice.answer import Advice
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.final_runs import FinalRuns
 from highway_bench.advice.finals import QualityVerdict
+from highway_bench.advice.learning import Learning
 from highway_bench.advice.measured import MeasuredCells
 from highway_bench.advice.page import relation
 from highway_bench.advice.request import FINAL_SEEDS
 from highway_bench.advice.run import advise
+from highway_bench.advice.work import PACE_STEPS
 from highway_bench.cell import Cell
 from highway_bench.cli import app
 from highway_bench.cli._output import JSON_SCHEMA
@@ -218,6 +221,24 @@ def test_what_time_leaves_out_is_named(run: Run, tmp_path: Path, monkeypatch: py
     assert "left out: " in advice.lines()[1]
 
 
+def test_a_pace_that_was_too_slow_is_measured_again(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> Any:
+        raise BadInput("2 minutes are too few")
+
+    def paced(engine: Any) -> set[int]:
+        return {
+            cell.seed for cell in engine.cells if cell.task == "trainability" and cell.recipe["steps"] == PACE_STEPS
+        }
+
+    with monkeypatch.context() as busy:
+        busy.setattr("highway_bench.advice.work.halving_plan", refuse)
+        for _ in range(2):
+            with pytest.raises(BadInput, match="too few"):
+                run(out=tmp_path)
+    _, engine = run(out=tmp_path)
+    assert paced(engine) == {4, 5}
+
+
 def test_a_layer_of_ones_own_with_its_data_and_loss(layers: str, run: Run) -> None:
     words = {"data": f"{layers}:batches", "loss": f"{layers}:loss", "block": ("residual",)}
     advice, engine = run(f"{layers}:fine", **words)
@@ -247,6 +268,20 @@ def test_the_advices_of_the_document(name: str, run: Run, examples: str) -> None
     text = advice_docs.with_part(advice_docs.DOCUMENT.read_text(encoding="utf-8"), name, lines)
     assert f"    {' '.join(example.words)}\n\n<!-- measured: {name} -->\n\n{lines[0]}\n" in text
     assert text.count("<!-- end -->") == len(advice_docs.EXAMPLES)
+
+
+def test_an_advice_of_the_document_that_is_refused_or_failed_is_not_written(run: Run) -> None:
+    def make(status: int) -> Any:
+        return SimpleNamespace(exit_status=status, notes=["3 of 9 measurements failed"])
+
+    def refuse(*_: object, **__: object) -> Any:
+        raise BadInput("10 minutes are too few")
+
+    example = advice_docs.EXAMPLES[0]
+    with pytest.raises(BadInput, match="10 minutes are too few"):
+        advice_docs.advice_lines(example, refuse)
+    with pytest.raises(SystemExit, match=f"{example.name}: 3 of 9 measurements failed"):
+        advice_docs.advice_lines(example, lambda *_, **__: make(1))
 
 
 def test_a_part_that_the_document_lacks_is_named() -> None:

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from highway_bench.cli import app
+from highway_bench.cli.compare_my_block import print_comparison
 from highway_bench.comparison.my_block import ReferenceDisagrees, compare_my_block
 from highway_bench.decide.candidate import FRESH_SEEDS
 from highway_bench.errors import BadInput
@@ -160,6 +161,16 @@ def test_the_command(my_gate: str, part: str, committed: Path, tmp_path: Path, e
     data = json.loads(printed.stdout)
     assert [one["first_rank"] for one in data["positions"]] == [2, 2]
     assert data["checks"][0]["ratio"]["low"] <= 1 <= data["checks"][0]["ratio"]["high"]
+
+
+def test_a_block_that_diverges_has_no_loss(
+    my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compared = compare(my_gate, committed, tmp_path, engine(LOSSES | {"my-gate": float("inf")}), families=("dense",))
+    print_comparison(compared, tmp_path / "mine.sqlite")
+    shown = capsys.readouterr().out
+    assert "a seed diverged" in shown
+    assert "nan" not in shown
 
 
 def test_rows_of_a_whole_store_work_too(

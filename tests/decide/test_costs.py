@@ -46,6 +46,7 @@ def test_every_block_is_measured_once_a_depth_at_the_sizes_of_its_trainings() ->
     groups = {throughput.group(cell) for cell in cells if cell.task == "throughput"}
     assert len(groups) == 6 + 4 + 4 + 4 + 3 + 2  # all blocks of a family and depth are timed in turn
     assert {cell.family for cell in costs().only(["conv"]).pending({})} == {"conv"}
+    assert list(costs().table()[0]) == ["family", "block", "width", "depths"]
 
 
 def test_the_answer_has_the_costs_of_what_was_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,13 @@ def test_leaders_and_the_best_faster_block(part: LanguagePart, trainings: dict[C
     assert chosen.pending(dict.fromkeys(cells, TrainingEnd(1.0, True))) == []
 
 
+def test_a_leader_that_was_not_timed_has_no_steps(part: LanguagePart, trainings: dict[Cell, TrainingEnd]) -> None:
+    timed = ratios()
+    del timed["mhc"]
+    with pytest.raises(BadInput, match="the step of mhc was not timed in turn with that of pre-norm"):
+        equal_seconds(part, trainings, timed)
+
+
 def test_a_wide_ratio_decides_no_steps(part: LanguagePart, trainings: dict[Cell, TrainingEnd]) -> None:
     with pytest.raises(BadInput, match=r"keel is 1\.25"):
         equal_seconds(part, trainings, ratios(keel=ratio(1.25, 0.06)))
