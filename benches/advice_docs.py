@@ -73,14 +73,17 @@ def with_part(text: str, name: str, lines: Iterable[str]) -> str:
 def advice_lines(example: Example, make: Make) -> list[str]:
     """The answer to ``example``, or the line that refuses it.
 
-    Raises ``BadInput`` if another one is refused, and ``SystemExit`` if a measurement failed.
+    Raises ``BadInput`` if another one is refused, and ``SystemExit`` if a measurement failed or this one
+    is not refused.
     """
     try:
         advice = make(example.layer, depth=example.depth, command=example.words)
     except BadInput as error:
-        if not example.refused:
+        if not example.refused or "cannot be joined" not in str(error):
             raise
         return [f"    highway-bench: {error}"]
+    if example.refused:
+        raise SystemExit(f"{example.name}: {example.layer} should be refused, and was not")
     if advice.exit_status:
         raise SystemExit(f"{example.name}: {advice.notes[-1]}")
     answer = [line for text in advice.lines() for line in (f"> {text}", ">")][:-1]

@@ -128,7 +128,7 @@ def tasks(known: Iterable[Known]) -> list[Task]:
 
 
 def line_of(task: Task, make: Make) -> dict[str, Any]:
-    """Make the advice of ``task``, and return its line."""
+    """Make the advice of ``task``, and return its line. Raises ``NothingMeasured`` if a measurement failed."""
     if task.known is None:
         family, depth = COPIED
         words = {**question(family), "block": ["pre-norm-copy"], "plugins": [str(COPY)]}
@@ -137,6 +137,8 @@ def line_of(task: Task, make: Make) -> dict[str, Any]:
         family, depth = task.known.family, task.known.depth
         words, best = question(family), list(task.known.best)
     advice = make(family, depth=depth, repetition=task.number, **words)
+    if advice.exit_status:
+        raise NothingMeasured(advice.notes[-1])
     return {
         "kind": task.kind,
         "rules": RULES,
@@ -153,7 +155,7 @@ def line_of(task: Task, make: Make) -> dict[str, Any]:
 
 
 def collect(todo: Iterable[Task], file: Path, make: Make) -> int:
-    """Make the advices that ``file`` lacks, and add a line for each; how many were refused, and have none."""
+    """Make the advices that ``file`` lacks, and add a line for each; how many were refused or failed, and have none."""
     done = {(line["kind"], line["number"]) for line in read_lines(file)}
     refused = 0
     for task in todo:
@@ -161,7 +163,7 @@ def collect(todo: Iterable[Task], file: Path, make: Make) -> int:
             continue
         try:
             line = line_of(task, make)
-        except BadInput as error:  # such as a step that was slow on a busy machine; the others are still to be made
+        except (BadInput, NothingMeasured) as error:  # such as a step that was slow on a busy machine
             sys.stderr.write(f"{task.kind} {task.number}: {error}\n")
             refused += 1
             continue
@@ -226,9 +228,12 @@ def main() -> None:
     try:
         load_plugins([str(COPY)])
         known = known_bests(given.known) if given.known else []
+        unknown = f"{given.known} has no finals with one leader" if given.known else "--known names no store of decide"
         todo = [task for task in tasks(known) if given.kind in (None, task.kind)]
-        if not todo:
-            raise NothingMeasured("no best connection is known: name a store of decide with --known")
+        if not known and given.kind != "copies":
+            if given.kind:
+                raise NothingMeasured(unknown)
+            sys.stderr.write(f"only copies are compared: {unknown}\n")
         refused = collect(todo, given.file, make)
     except HighwayBenchError as error:
         parser.exit(error.exit_status, f"{error}\n")

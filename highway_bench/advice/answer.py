@@ -12,7 +12,7 @@ from optuna.study import Study
 
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.costs import RelativeCost
-from highway_bench.advice.finals import ALPHA, Behind, JudgedFinals, QualityVerdict
+from highway_bench.advice.finals import ALPHA, MOST, Behind, JudgedFinals, QualityVerdict
 from highway_bench.advice.learning import Learning
 from highway_bench.advice.plain_values import plain_advice
 from highway_bench.decide.candidate import REFERENCE
@@ -118,13 +118,20 @@ class Advice:
         if self.quality.best is None:
             return f"No connection to take at depth {depth}: each one in the finals diverged or failed at a seed."
         if self.verdict == QualityVerdict.NONE:
+            if lost := [str(one) for one in self.ranked if self.result(one).loss is None]:
+                return (
+                    f"No connection to take at depth {depth}: {listed(lost)} diverged or failed at a seed, and no "
+                    f"other finalist learns within {steps:,} steps."
+                )
             return (
                 f"No connection that was tried learns at depth {depth} within {steps:,} steps: more --minutes, or "
                 "fewer connections (--block), give more steps."
             )
         if len(self.finalists) < 2:
             alone = sum(one.steps > 0 for one in self.results) < 2
-            return f"Only {names} was trained." if alone else f"Take {names}: the others that went on diverged."
+            return (
+                f"Only {names} was trained." if alone else f"Take {names}: the others that went on diverged or failed."
+            )
         if self.verdict == QualityVerdict.TAKE:
             return f"Take {names}."
         if self.verdict == QualityVerdict.EQUAL:
@@ -137,7 +144,7 @@ class Advice:
 
     @property
     def ranked(self) -> list[Connection]:
-        """The finalists, the lowest loss first; those that diverged at a seed last."""
+        """The finalists, the lowest loss first; those that diverged or failed at a seed last."""
         judged = [one for one in (self.quality.best, *(one.name for one in self.quality.behind)) if one is not None]
         return [*judged, *(one for one in self.finalists if one not in judged)]
 
@@ -166,7 +173,7 @@ class Advice:
         parts = []
         for block in dict.fromkeys(one.block for one in self.use or self.ranked):
             cost = next(one.cost for one in self.results if one.connection.block == block)
-            what = "the unit" if block == REFERENCE else f"step time {cost.words}"
+            what = "the unit" if block == REFERENCE else cost.words
             saved = "" if math.isnan(cost.saved) else f", {quantity(cost.saved, 'B')} saved a layer"
             parts.append(f"{block}: {what}{saved}")
         return f"What does it cost? {'; '.join(parts) or 'not timed'}."
@@ -197,14 +204,19 @@ def first_of(names: list[str]) -> str:
 
 def percent(difference: float) -> str:
     """A relative difference as a percentage: +12 %."""
-    return f"{signed(100 * difference, '+.3g')} %"
+    return f"{hundredths(difference)} %"
 
 
 def interval(one: Behind[Connection]) -> str:
     """The interval of a difference, in per cent."""
     if not math.isfinite(one.low):
         return "[one seed]"
-    return "[{}, {}]".format(*(signed(100 * bound, "+.3g") for bound in (one.low, one.high)))
+    return f"[{hundredths(one.low)}, {hundredths(one.high)}]"
+
+
+def hundredths(difference: float) -> str:
+    """A relative difference in per cent, without the sign of per cent: +12."""
+    return f"> +{100 * MOST:,.0f}" if difference >= MOST else signed(100 * difference, "+.3g")
 
 
 def ordered(results: Iterable[ConnectionResult]) -> list[ConnectionResult]:

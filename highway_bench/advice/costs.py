@@ -45,8 +45,10 @@ class RelativeCost:
 
     @property
     def words(self) -> str:
-        """The ratio for a sentence: ``1.54 [1.50, 1.58] × pre-norm's``, or why there is none."""
-        return f"{self} × {REFERENCE}'s" if math.isfinite(self.low) else str(self)
+        """The ratio for a sentence: ``step time 1.54 [1.50, 1.58] × pre-norm's``, or why there is none."""
+        if math.isfinite(self.low):
+            return f"step time {self} × {REFERENCE}'s"
+        return "step not timed" if math.isnan(self.ratio) else "step timed in one process, which gives no interval"
 
 
 def cost_cells(request: AdviceRequest, blocks: Sequence[str], plan: TimingPlan) -> dict[str, list[Cell]]:

@@ -11,6 +11,7 @@ from highway_bench.report.figures.drawing import point_with_interval
 from highway_bench.report.style import styles
 
 ROW = 0.42  # inches a finalist
+BEYOND = 4.0  # the axis ends at this multiple of the largest difference, so that a wide interval hides no other
 
 
 def losses_figure(advice: Advice) -> Picture | None:
@@ -34,11 +35,15 @@ def losses_figure(advice: Advice) -> Picture | None:
         axes.set_yticks(range(len(names)), [in_lines(str(one)) for one in names], linespacing=1.0)
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.grid(False, axis="y")
+        right = BEYOND * max(10.0, *(100 * one.difference for one in advice.quality.behind))
+        cut = any(100 * one.high > right for one in advice.quality.behind)
+        if cut:
+            axes.set_xlim(right=right)
         axes.set_xlabel("final loss against the best, %")
         head(figure, advice.headline)
     caption = (
         f"Mean relative difference of final losses over {advice.quality.seeds} paired seeds, with intervals of "
         f"{CONFIDENCE} for all comparisons together. Filled: behind. Open: may be the best. "
-        f"Grey: within {100 * EQUAL:g} %."
+        f"Grey: within {100 * EQUAL:g} %.{' An interval that meets the edge goes on.' if cut else ''}"
     )
     return Picture("finals", advice.headline, f"{'; '.join(described)}.", caption, figure)

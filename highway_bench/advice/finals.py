@@ -1,8 +1,8 @@
 """Finals: which connections may be the best, from the final losses of paired fresh seeds.
 
-The best has the lowest mean. Every other is compared with it by a paired t test of log losses (of the losses
-themselves, where a loss of the user's own is not positive), corrected by Holm. It is a leader unless it is worse, and
-by more than ``EQUAL``. A connection that diverged at a seed is none.
+The best has the lowest mean. Every other is compared with it by a paired t test of log losses, corrected by Holm. It is
+a leader unless it is worse, and by more than ``EQUAL``. A connection that diverged at a seed is none. If a loss of the
+user's own is 0 or negative, all are compared without logarithms, as multiples of the best's mean size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import StrEnum
 from statistics import fmean
 from typing import Final, Generic
 
-from highway_bench.measure.paired import BySeed, Contrast, Name, contrasts, ranked
+from highway_bench.measure.paired import Contrast, Name, contrasts, ranked
 from highway_bench.report.tables.answer import MOST_SEEDS
 
 ALPHA: Final = 0.02
@@ -22,8 +22,8 @@ ALPHA: Final = 0.02
 and because a wrong "take" costs the user more than an "undecided"."""
 EQUAL: Final = 0.01
 """Leaders whose interval of the relative difference lies within ± this are equal."""
-MOST_LOG: Final = 100.0
-"""The interval of a few seeds that scatter widely may reach further than a number can; it is cut here."""
+MOST: Final = 1000.0
+"""Relative differences are cut here: two seeds that scatter widely give an interval that no number holds."""
 
 
 class QualityVerdict(StrEnum):
@@ -90,10 +90,13 @@ def judged(losses: Mapping[Name, Sequence[float | None]], unfit: Collection[Name
     whole = {name: [loss for loss in values if loss is not None] for name, values in losses.items()}
     whole = {name: values for name, values in whole.items() if len(values) == seeds > 0}
     logs = all(loss > 0 for values in whole.values() for loss in values)
-    sizes = in_logs(whole) if logs else in_shares(whole)
+    sizes = {name: {n: math.log(one) if logs else one for n, one in enumerate(each)} for name, each in whole.items()}
     if not sizes:
         return JudgedFinals(QualityVerdict.NONE, (), (), seeds)
     best = ranked({name: values for name, values in sizes.items() if name not in unfit} or sizes)[0]
+    if not logs:
+        unit = fmean(map(abs, sizes[best].values())) or 1.0
+        sizes = {name: {n: one / unit for n, one in by_seed.items()} for name, by_seed in sizes.items()}
     others = [name for name in ranked(sizes) if name != best]
     alpha = ALPHA / max(1, len(others))
     found = contrasts(sizes, best, 1 - alpha)
@@ -113,19 +116,8 @@ def judged(losses: Mapping[Name, Sequence[float | None]], unfit: Collection[Name
     )
 
 
-def in_logs(losses: Mapping[Name, Sequence[float]]) -> dict[Name, BySeed]:
-    """The logarithms of losses by seed."""
-    return {name: {seed: math.log(loss) for seed, loss in enumerate(one)} for name, one in losses.items()}
-
-
-def in_shares(losses: Mapping[Name, Sequence[float]]) -> dict[Name, BySeed]:
-    """Losses by seed as shares of their mean size, where a loss is not positive."""
-    unit = fmean(abs(loss) for one in losses.values() for loss in one) or 1.0
-    return {name: {seed: loss / unit for seed, loss in enumerate(one)} for name, one in losses.items()}
-
-
 def distance(name: Name, contrast: Contrast, alpha: float, logs: bool) -> Behind[Name]:
-    """The distance of ``name`` from the best by a contrast of logarithms or of shares; ``alpha`` is that of one
+    """The distance of ``name`` from the best by a contrast of logarithms or of multiples; ``alpha`` is that of one
     comparison."""
     mean, needed = contrast.difference, contrast.pairs_needed(alpha)
     value, low, high = (relative(one) if logs else one for one in (mean.value, mean.low, mean.high))
@@ -134,4 +126,4 @@ def distance(name: Name, contrast: Contrast, alpha: float, logs: bool) -> Behind
 
 def relative(log: float) -> float:
     """The relative difference of two losses whose logarithms differ by ``log``."""
-    return math.expm1(min(log, MOST_LOG))
+    return min(MOST, math.expm1(min(log, math.log(10 * MOST))))

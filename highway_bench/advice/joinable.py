@@ -78,7 +78,7 @@ def fault(module: nn.Module, x: Tensor, other: Tensor) -> str | None:
     if not bool(torch.isfinite(before).all()):
         return "gives values that are not finite"
     if not same(before, after):
-        return "keeps a state: its output depends on the calls before"
+        return "keeps a state, or draws from a generator of its own: its output depends on the calls before"
     if not same(after, output(module, x, 2)):
         return f"draws random numbers in forward{dropouts(module)}"
     return None

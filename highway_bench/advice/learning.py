@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 LEARNT: Final = 0.1
-"""A run learns if its final loss is at least this share below that of the best constant prediction."""
+"""A connection learns if its mean final loss is at least this share below that of the best constant prediction."""
 
 
 class Learning(StrEnum):
@@ -27,9 +27,9 @@ _BELOW = f"{100 * LEARNT:g} % below that of the best constant prediction"
 
 EXPLAINED: Final = {
     Learning.TRAINS: "every one of its longest runs reached the success threshold of the data",
-    Learning.LEARNS: f"the loss of its longest runs fell at least {_BELOW}, but not to the threshold",
+    Learning.LEARNS: f"the mean loss of its longest runs fell at least {_BELOW}; not every run reached the threshold",
     Learning.UNSTABLE: "in its longest runs the loss of some seeds, not of all, stopped being finite",
-    Learning.STALLS: f"in its longest runs the loss did not fall {_BELOW}",
+    Learning.STALLS: f"the mean loss of its longest runs did not fall {_BELOW}",
     Learning.DIVERGES: "in its longest runs the loss of every seed stopped being finite",
     Learning.FAILED: "a run ended with an error",
     Learning.LEFT_OUT: "not trained, for the reason given",

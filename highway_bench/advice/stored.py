@@ -31,9 +31,10 @@ class Decisions:
             self._write()
         return self._values[name]
 
-    def forget(self, name: str) -> None:
-        """Remove the decision ``name``, which is then decided anew."""
-        self._values.pop(name, None)
+    def forget(self, *names: str) -> None:
+        """Remove decisions, which are then made anew."""
+        for name in names:
+            self._values.pop(name, None)
         self._write()
 
     def _write(self) -> None:

@@ -99,14 +99,14 @@ class AdviceWork:
     def decide_pace(self) -> dict[str, float]:
         """Measure the pace, with two runs in each worker: the first one also loads the data.
 
-        Runs that are stored, such as those of a pace that was too slow for an advice, do not count.
+        Runs that are stored do not count: a call that was interrupted has some, and a pace that was too slow all.
         """
         first, runs = self.request.connections[0], 2 * self.fit.workers
         for attempt in itertools.count():
             seeds, began = range(attempt * runs, (attempt + 1) * runs), time.monotonic()
             cells = [self.request.run(first, PACE_STEPS, self.request.first_rates[-1], seed) for seed in seeds]
             self.measured.measure(cells)
-            if any(cell in self.measured.seconds or cell in self.measured.failures for cell in cells):
+            if all(cell in self.measured.seconds or cell in self.measured.failures for cell in cells):
                 break
         steps = [value for cell in cells if (value := self.measured.value(cell, "step_seconds")) is not None]
         if not steps:
@@ -145,7 +145,7 @@ class AdviceWork:
         try:
             plan = halving_plan(self.request.minutes, self.fit.workers, ratios, pace, self.request.steps)
         except BadInput:
-            self.decisions.forget("pace")  # the machine may have been busy: the same command measures it again
+            self.decisions.forget("pace", "timing")  # the machine may have been busy: the same command measures again
             raise
         reason = f"no time: {plan.connections} connections fit {self.request.minutes:g} minutes"
         left_out |= {" ".join(one): reason for one in fits[plan.connections :]}

@@ -129,7 +129,7 @@ def print_comparison(compared: BlockComparison, store: Path) -> None:
 
 
 def loss(position: BlockPosition) -> str:
-    return "a seed diverged" if math.isnan(position.loss.value) else str(position.loss)
+    return "no mean: a seed diverged, or has a loss of 0" if math.isnan(position.loss.value) else str(position.loss)
 
 
 def rank(position: BlockPosition) -> str:

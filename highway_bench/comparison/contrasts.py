@@ -46,7 +46,7 @@ class BlockContrast:
 @dataclass(frozen=True)
 class BlockPosition:
     """A connection in one family at one ``depth``, and its ``contrasts`` with the other connections there. ``loss`` is
-    the geometric mean with its 95 % interval (NaN if a seed diverged)."""
+    the geometric mean with its 95 % interval (NaN if a seed diverged or has a loss of 0)."""
 
     family: str
     dataset: str
@@ -120,7 +120,7 @@ def difference_of_shares(one: tuple[int, int], other: tuple[int, int], confidenc
 
 def ratio_of_means(here: pd.DataFrame, there: pd.DataFrame, confidence: float) -> IntervalEstimate:
     """The ratio of the geometric mean losses of two sets of runs of one connection, with the interval of the pooled
-    two-sample t test of the logarithms. NaN if a run diverged.
+    two-sample t test of the logarithms. NaN if a run diverged or has a loss of 0.
 
     The runs are not paired: with another torch or machine the same seed may give other weights or another order.
     """

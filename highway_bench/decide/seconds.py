@@ -2,7 +2,7 @@
 
 A block whose step takes r times as long as pre-norm's trains ⌊N / r⌋ steps instead of N, under its own full schedule.
 The ratio r comes from paired steps of the same shape; the clocks of training runs are not used. The blocks are the
-leaders at equal steps, and the best one that is faster than pre-norm.
+leaders at equal steps, the best first, and the best one that is faster than pre-norm: at most ``MOST``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from highway_bench.errors import BadInput
 from highway_bench.measure.paired import leaders
 from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
 from highway_bench.plan.plan import RunResult
-from highway_bench.report.format import listed
 from highway_bench.tasks.from_cell import cell_family, positions_of
 
 NARROW = 0.05  # the largest relative distance from the ratio to a bound of its interval
@@ -67,33 +66,36 @@ def step_ratios(result: RunResult, cells: Mapping[str, Cell]) -> Ratios:
 
 
 def is_narrow(ratio: IntervalEstimate) -> bool:
-    """Whether the ratio is known to ± 5 %."""
+    """Whether the ratio is known to ± ``NARROW``."""
     return max(ratio.high / ratio.value, ratio.value / ratio.low) <= 1 + NARROW
 
 
 def equal_seconds(part: LanguagePart, trainings: Trainings, ratios: Ratios) -> EqualSeconds:
     """The leaders at the greater depth and the best faster block, each with the steps that its ratio allows.
 
-    Raises ``BadInput`` where the ratio of one of them is not known, or not to ± 5 %.
+    Raises ``BadInput`` where every finalist diverged, and where the ratio of one of these is not known to ± ``NARROW``.
     """
     finalists = {one.template.block: one for one in part.finalists(DEEP, trainings)}
     losses = {block: final_losses(one, trainings) for block, one in finalists.items()}
     complete = {block: by_seed for block, by_seed in losses.items() if len(by_seed) == FINAL_SEEDS[DEEP]}
+    if not complete:
+        raise BadInput(f"every finalist at {DEEP} layers diverged at a seed, so none can be compared in equal seconds")
     chosen = [block for block in leaders(complete) if block != REFERENCE]
-    if untimed := [block for block in chosen if block not in ratios]:
-        raise BadInput(
-            f"the step of {listed(untimed)} was not timed in turn with that of {REFERENCE}: there is no ratio, and so "
-            "no number of steps in equal seconds"
-        )
     ranked = sorted(part.better_starts(trainings), key=lambda one: mean_size(one, DEEP, trainings))
     faster = [one.template.block for one in ranked if one.template.block in ratios]
     faster = [block for block in faster if ratios[block].high < 1 and block not in chosen[: MOST - 1]][:1]
     by_block = {one.template.block: one for one in ranked}
     candidates = []
     for block in [*chosen[: MOST - len(faster)], *faster]:
+        if block not in ratios:
+            raise BadInput(
+                f"the step of {block} was not timed in turn with that of {REFERENCE}: there is no ratio, and so no "
+                "number of steps in equal seconds"
+            )
         if not is_narrow(ratios[block]):
             raise BadInput(
-                f"the step ratio of {block} is {ratios[block]}, not known to ± 5 %: time it on an idle machine"
+                f"the step ratio of {block} is {ratios[block]}, not known to ± {100 * NARROW:g} %: time it on an idle "
+                "machine"
             )
         candidates.append(with_steps(by_block[block], ratios[block].value, rate_at(by_block[block], DEEP, trainings)))
     return EqualSeconds("seconds", tuple(candidates))

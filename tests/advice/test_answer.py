@@ -84,6 +84,11 @@ def test_undecided(advise: Callable[..., Advice]) -> None:
     assert set(advice.use) == {PRE, GATE}
 
 
+def test_an_interval_that_is_cut_says_so(advise: Callable[..., Advice]) -> None:
+    line = advise({PRE: [1e-30, 1.0], GATE: [1.0, 1e-25]}).lines()[3]
+    assert "[−100, > +100,000]" in line
+
+
 def test_equal_takes_the_cheaper(advise: Callable[..., Advice], cost: Cost) -> None:
     losses = {PRE: spread(1.0), GATE: spread(1.0001)}
     advice = advise(losses, {"highway": cost("highway", 0.8)})
@@ -98,6 +103,11 @@ def test_nothing_learns(advise: Callable[..., Advice]) -> None:
     assert advice.headline.startswith("No connection that was tried learns at depth 48 within 90 steps: more --minutes")
     assert advice.use == ()
     assert advice.plain()["use"] == []
+    unstable = advise({PRE: spread(2.3), GATE: [0.1, None, 0.1, 0.1, 0.1, 0.1]})
+    assert unstable.headline == (
+        "No connection to take at depth 48: highway (published start) diverged or failed at a seed, and no other "
+        "finalist learns within 90 steps."
+    )
 
 
 def test_a_finalist_that_does_not_learn_is_none_to_use(advise: Callable[..., Advice]) -> None:
@@ -122,7 +132,7 @@ def test_finalists_that_diverge_are_none_to_take(advise: Callable[..., Advice]) 
     losses: dict[Connection, Sequence[float | None]] = {PRE: spread(1.0), GATE: [0.5, None, 0.5, 0.5, 0.5, 0.5]}
     assert advise(losses).headline == "Take pre-norm (depth-aware start)."
     alone = advise(losses, finalists=[PRE], quality=judged({PRE: spread(1.0)}))
-    assert alone.headline == "Take pre-norm (depth-aware start): the others that went on diverged."
+    assert alone.headline == "Take pre-norm (depth-aware start): the others that went on diverged or failed."
     none = advise({PRE: [None] * 6, GATE: losses[GATE]})
     assert none.headline == "No connection to take at depth 48: each one in the finals diverged or failed at a seed."
     assert none.use == ()
@@ -156,7 +166,7 @@ def test_the_cost_line_has_intervals(advise: Callable[..., Advice], cost: Cost) 
     assert line == ("What does it cost? highway: step time undecided [1.00, 2.20] × pre-norm's, 2.05 kB saved a layer.")
     untimed = {"highway": RelativeCost("highway")}
     assert advise({PRE: spread(1.0), GATE: spread(0.8)}, untimed).lines()[2] == (
-        "What does it cost? highway: step time not timed."
+        "What does it cost? highway: step not timed."
     )
     assert (
         "step time 1.50 [1.47, 1.53]"

@@ -23,7 +23,13 @@ PRE, GATE = Connection("pre-norm", "published"), Connection("highway", "publishe
 def advice(*use: Connection) -> Any:
     quality = SimpleNamespace(seeds=5)
     return SimpleNamespace(
-        use=use, verdict=QualityVerdict.TAKE, quality=quality, ladder=(1, 3, 9), about={"minutes": 5}
+        use=use,
+        verdict=QualityVerdict.TAKE,
+        quality=quality,
+        ladder=(1, 3, 9),
+        about={"minutes": 5},
+        exit_status=0,
+        notes=[],
     )
 
 
@@ -102,19 +108,26 @@ def test_lines_are_not_made_again(tmp_path: Path) -> None:
     assert copies == ["3", "0 [0 %, 56 %]", "3", "3"]
 
 
-def test_an_advice_that_is_refused_does_not_keep_back_the_others(
+def test_an_advice_that_is_refused_or_failed_does_not_keep_back_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    failed = advice(GATE)
+    failed.exit_status, failed.notes = 1, ["3 of 9 measurements failed"]
+    known = iter([BadInput("10 minutes are too few"), failed])
+
     def make(family: str, **words: Any) -> Any:
-        if family == "conv":
-            raise BadInput("10 minutes are too few")
-        return advice(GATE)
+        answer = next(known) if family == "conv" else advice(GATE)
+        if isinstance(answer, BadInput):
+            raise answer
+        return answer
 
     todo = advice_proof.tasks([advice_proof.Known("conv", 5, GATE)])[:4]
     file = tmp_path / "lines.jsonl"
     assert advice_proof.collect(todo, file, make) == 2
     assert [line["kind"] for line in advice_proof.read_lines(file)] == ["copies"] * 2
-    assert "10 minutes are too few" in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert "10 minutes are too few" in printed
+    assert "3 of 9 measurements failed" in printed
 
 
 def test_without_known_bests_only_copies_are_compared() -> None:

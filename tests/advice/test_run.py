@@ -282,6 +282,11 @@ def test_an_advice_of_the_document_that_is_refused_or_failed_is_not_written(run:
         advice_docs.advice_lines(example, refuse)
     with pytest.raises(SystemExit, match=f"{example.name}: 3 of 9 measurements failed"):
         advice_docs.advice_lines(example, lambda *_, **__: make(1))
+    refused = advice_docs.EXAMPLES[-1]
+    with pytest.raises(SystemExit, match="should be refused"):
+        advice_docs.advice_lines(refused, lambda *_, **__: make(0))
+    with pytest.raises(BadInput, match="10 minutes are too few"):
+        advice_docs.advice_lines(refused, refuse)
 
 
 def test_a_part_that_the_document_lacks_is_named() -> None:
