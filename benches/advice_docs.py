@@ -73,8 +73,8 @@ def with_part(text: str, name: str, lines: Iterable[str]) -> str:
 def advice_lines(example: Example, make: Make) -> list[str]:
     """The answer to ``example``, or the line that refuses it.
 
-    Raises ``BadInput`` if another one is refused, and ``SystemExit`` if a measurement failed or this one
-    is not refused.
+    Raises ``BadInput`` if another one is refused, or this one for another reason, and ``SystemExit`` if a measurement
+    failed or this one is not refused.
     """
     try:
         advice = make(example.layer, depth=example.depth, command=example.words)

@@ -8,8 +8,9 @@ there are not measured again, and an advice that was interrupted goes on. ``judg
 
 Kinds of lines: ``known``, a family and depth at which the trainings of ``decide`` in ``--known`` have one leader, by
 the rule of an advice's own finals; the advice asks what these trainings asked, with the same blocks, data, sizes,
-optimiser and steps. ``copies``, pre-norm against itself with other random weights, each at both starts. The
-advice is wrong where it uses one of the two alone, at whichever starts.
+optimiser and steps. On a slow machine its minutes may leave the best out, which counts as wrong. ``copies``, pre-norm
+against itself with other random weights, each at both starts. The advice is wrong where it uses one of the two alone,
+at whichever starts.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from benches.lines import add_line, collected, read_lines
 from highway_bench.advice.answer import Advice
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict, judged
+from highway_bench.advice.learning import Learning
 from highway_bench.advice.request import RULES
 from highway_bench.advice.run import advise
 from highway_bench.cell import Cell, canonical
@@ -41,7 +43,7 @@ from highway_bench.measure.statistics import wilson
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
-from highway_bench.report.format import listed
+from highway_bench.report.format import NONE, listed
 from highway_bench.report.markdown import markdown_table
 from highway_bench.report.rows import rows_of, without_start
 from highway_bench.results import Store
@@ -52,7 +54,10 @@ COPY = ROOT / "benches/pre_norm_copy.py"
 COPIED = ("dense", 20)  # the family and depth in which copies are compared
 KINDS = {"known": "the best is known", "copies": "pre-norm and a copy of it"}
 REPETITIONS = range(20 * RULES, 20 * RULES + 20)  # of each kind; other rules have other seeds
-HEADS = ("advices", "rules", "family", "number", "right [95 %]", "*take*", "wrong ones", "*undecided*", "minutes", "by")
+HEADS = (
+    *("advices", "rules", "family", "number", "right [95 %]", "best left out", "*take*", "wrong ones", "*undecided*"),
+    *("minutes", "by"),
+)
 
 Make = Callable[..., Advice]
 
@@ -139,6 +144,7 @@ def line_of(task: Task, make: Make) -> dict[str, Any]:
     advice = make(family, depth=depth, repetition=task.number, **words)
     if advice.exit_status:
         raise NothingMeasured(advice.notes[-1])
+    left_out = [list(one.connection) for one in advice.results if one.learning == Learning.LEFT_OUT]
     return {
         "kind": task.kind,
         "rules": RULES,
@@ -146,6 +152,7 @@ def line_of(task: Task, make: Make) -> dict[str, Any]:
         "family": family,
         "depth": depth,
         "best": best,
+        **({"best_left_out": best in left_out} if best else {}),
         "verdict": str(advice.verdict),
         "use": [list(one) for one in advice.use],
         "seeds": advice.quality.seeds,
@@ -189,7 +196,7 @@ def judge(file: Path) -> list[str]:
             if line["kind"] == kind:
                 groups.setdefault((line["rules"], line["family"]), []).append(line)
         rows += [[about, str(rules), family, *_judged(group)] for (rules, family), group in sorted(groups.items())]
-        rows += [] if groups else [[about, "", "", "0", "not measured", *[""] * 5]]
+        rows += [] if groups else [[about, "", "", "0", "not measured", *[""] * 6]]
     return markdown_table(HEADS, rows)
 
 
@@ -197,9 +204,12 @@ def _judged(lines: Sequence[Mapping[str, Any]]) -> list[str]:
     right = [is_right(line) for line in lines]
     taken = [held for held, line in zip(right, lines, strict=True) if line["verdict"] == QualityVerdict.TAKE]
     share = wilson(sum(right), len(right))
+    wrong = [line for held, line in zip(right, lines, strict=True) if not held]
+    says = bool(lines[0]["best"]) and all("best_left_out" in line for line in wrong)  # older lines do not
     return [
         str(len(lines)),
         f"{sum(right)} [{100 * share.low:.0f} %, {100 * share.high:.0f} %]",
+        str(sum(line["best_left_out"] for line in wrong)) if says else NONE,
         str(len(taken)),
         str(taken.count(False)),
         str(sum(line["verdict"] == QualityVerdict.UNDECIDED for line in lines)),

@@ -236,6 +236,7 @@ HELPERS: Mapping[str, Any] = {
     "claim_lines": claims.claim_lines,
     "group_of": claims.group_of,
     "decide_tables": decide_tables,
+    "equations": tables.equations,
     "definitions": dict(DEFINITIONS),
     "forecast": forecast,
     "gate_tables": gate_tables,

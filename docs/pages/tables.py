@@ -21,7 +21,7 @@ from highway_bench.report.columns import Record, Shown, shown
 from highway_bench.report.format import between, listed, three, times
 from highway_bench.report.labels import data_name, title_of
 from highway_bench.report.ratio import is_decided
-from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
+from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of, without_start
 from highway_bench.report.tables.answer import NOT_MEASURED, TIED, TIES, Answer
 from highway_bench.success.ladder import TRAINS
 
@@ -64,12 +64,17 @@ def in_short(results: Results) -> Iterator[str]:
         for answer in own:
             depths.setdefault(choice(answer), []).append(str(answer.depths[0]))
         sentences = ["; ".join(f"depth {listed(at)} {text}" for text, at in depths.items()) + "."]
-        costs = [cost for answer in own for cost in answer.costs if cost["block"] == answer.best]
-        ratios = [cost["ratio"] for cost in costs if is_decided(cost["ratio"], cost["ratio_low"], cost["ratio_high"])]
+        ratios = {
+            str(answer.depths[0]): cost["ratio"]
+            for answer in own
+            for cost in answer.costs
+            if cost["block"] == answer.best and is_decided(cost["ratio"], cost["ratio_low"], cost["ratio_high"])
+        }
         if ratios:
-            low, high = times(min(ratios)), times(max(ratios))
+            low, high = times(min(ratios.values())), times(max(ratios.values()))
             least_to_most = low if low == high else f"{low} to {high}"
-            sentences.append(f"A step of the first named takes {least_to_most} plain's (intervals in the table below).")
+            at = "" if len(ratios) == len(own) else f" at depth {listed([*ratios])}"
+            sentences.append(f"A step of the first named takes {least_to_most} plain's{at} (intervals below).")
         sentences += [
             f"At depth {gap.depth} `{gap.best}` has a higher test accuracy than `{gap.lowest_loss}`, by "
             f"{three(gap.points.value)} {between(gap.points.low, gap.points.high)} points ({gap.points.n} seeds, "
@@ -77,6 +82,13 @@ def in_short(results: Results) -> Iterator[str]:
             for gap in higher.get(family, ())
         ]
         yield f"**{family}**: {' '.join(sentences)}"
+
+
+def equations(results: Results) -> str:
+    """The equations of plain and of the connections to use, in a sentence."""
+    used = [without_start(block).partition(" ")[0] for answer in results.answer() for block in answer.use]
+    known = {name: results.about.blocks.get(name, {}).get("equation") for name in [results.about.baseline, *used]}
+    return "; ".join(f"`{name}` {equation}" for name, equation in known.items() if equation)
 
 
 def choice(answer: Answer) -> str:
@@ -163,7 +175,7 @@ def provenance(studies: Iterable[Study]) -> Shown:
         column.words("protocol", "protocol"),
         column.words("days", "days"),
         column.whole("runs", "runs"),
-        column.whole("rows", "rows"),
+        column.whole("rows", "rows used here"),
         column.percent("waited", "steps waited for a core"),
     ]
     table = pd.DataFrame(merged)
@@ -229,4 +241,10 @@ def duration_table(runs: Mapping[str, Mapping[str, Any]]) -> Shown:
         column.whole("cells", "cells measured"),
         column.number("hours", "hours"),
     ]
-    return shown("durations", "How long the runs took", table, columns, note="From the first cell to the last.")
+    return shown(
+        "durations",
+        "How long the runs took",
+        table,
+        columns,
+        note="Hours from the start of a run to its end, summed over the runs of a command.",
+    )

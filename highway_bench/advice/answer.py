@@ -16,10 +16,9 @@ from highway_bench.advice.finals import ALPHA, MOST, Behind, JudgedFinals, Quali
 from highway_bench.advice.learning import Learning
 from highway_bench.advice.plain_values import plain_advice
 from highway_bench.decide.candidate import REFERENCE
-from highway_bench.report.format import counted, listed, quantity, signed, three
-from highway_bench.report.tables.answer import MOST_SEEDS
+from highway_bench.report.format import counted, first_of, listed, quantity, signed, three
+from highway_bench.report.tables.answer import MOST_NAMED, MOST_SEEDS
 
-MOST_NAMED: Final = 4  # connections that a sentence names; the table has all
 CONFIDENCE: Final = f"{100 * (1 - ALPHA):g} %"
 
 
@@ -112,7 +111,16 @@ class Advice:
 
     @property
     def headline(self) -> str:
-        """The answer in one sentence."""
+        """The answer, and how many connections were left out of it."""
+        left = sum(one.learning == Learning.LEFT_OUT for one in self.results)
+        if not left:
+            return self.decision
+        count = f"{left} of {len(self.results)} connections and starts {'was' if left == 1 else 'were'} left out"
+        return f"{self.decision} {count}: a better one may be among them."
+
+    @property
+    def decision(self) -> str:
+        """What the finals decide, in a sentence or two."""
         depth, steps = self.about["depth"], self.ladder[-1]
         names = listed([str(one) for one in self.use])
         if self.quality.best is None:
@@ -166,7 +174,8 @@ class Advice:
         for one in sorted(self.results, key=lambda one: list(Learning).index(one.learning)):
             within = f" within {one.steps:,} steps" if one.learning == Learning.STALLS else ""
             named.setdefault(f"{one.learning}{within}", []).append(str(one.connection))
-        return f"Does it train? {'; '.join(f'{words}: {first_of(names)}' for words, names in named.items())}."
+        parts = [f"{words}: {listed(first_of(names, MOST_NAMED))}" for words, names in named.items()]
+        return f"Does it train? {'; '.join(parts)}."
 
     def cost_line(self) -> str:
         """What does it cost?"""
@@ -195,13 +204,6 @@ class Advice:
         return plain_advice(self)
 
 
-def first_of(names: list[str]) -> str:
-    """A list of names for a sentence, the first ones and the number of the others."""
-    return (
-        listed(names) if len(names) <= MOST_NAMED else listed([*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"])
-    )
-
-
 def percent(difference: float) -> str:
     """A relative difference as a percentage: +12 %."""
     return f"{hundredths(difference)} %"
@@ -216,7 +218,9 @@ def interval(one: Behind[Connection]) -> str:
 
 def hundredths(difference: float) -> str:
     """A relative difference in per cent, without the sign of per cent: +12."""
-    return f"> +{100 * MOST:,.0f}" if difference >= MOST else signed(100 * difference, "+.3g")
+    if abs(difference) >= MOST:
+        return f"> +{100 * MOST:,.0f}" if difference > 0 else f"< −{100 * MOST:,.0f}"
+    return signed(100 * difference, "+.3g")
 
 
 def ordered(results: Iterable[ConnectionResult]) -> list[ConnectionResult]:

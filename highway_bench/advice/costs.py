@@ -48,7 +48,7 @@ class RelativeCost:
         """The ratio for a sentence: ``step time 1.54 [1.50, 1.58] × pre-norm's``, or why there is none."""
         if math.isfinite(self.low):
             return f"step time {self} × {REFERENCE}'s"
-        return "step not timed" if math.isnan(self.ratio) else "step timed in one process, which gives no interval"
+        return f"step {NOT_TIMED}" if math.isnan(self.ratio) else f"step timed in {ONE_PROCESS} (no interval)"
 
 
 def cost_cells(request: AdviceRequest, blocks: Sequence[str], plan: TimingPlan) -> dict[str, list[Cell]]:

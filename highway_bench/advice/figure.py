@@ -22,6 +22,8 @@ def losses_figure(advice: Advice) -> Picture | None:
     names = [best, *(one.name for one in advice.quality.behind)]
     style = styles(one.block for one in names)
     described = [f"{best}: the lowest loss"]
+    right = BEYOND * max(10.0, *(100 * one.difference for one in advice.quality.behind))
+    is_cut = any(max(-one.low, one.high) > right / 100 for one in advice.quality.behind)
     with settings():
         figure, (axes,) = panels(1, 1, max(1.2, ROW * len(names)))
         axes.axvline(0, color="#555555", linewidth=0.8)
@@ -29,21 +31,19 @@ def losses_figure(advice: Advice) -> Picture | None:
         point_with_interval(axes, 0.0, 0.0, style[best.block])
         for row, one in enumerate(advice.quality.behind, start=1):
             at, low, high = (100 * value for value in (one.difference, one.low, one.high))
-            bounds = (low, high) if math.isfinite(low) else None
+            bounds = (max(low, -right), min(high, right)) if math.isfinite(low) else None
             point_with_interval(axes, at, float(row), style[one.name.block], bounds, along="x", filled=one.worse)
             described.append(f"{one.name}: {percent(one.difference)} {interval(one)}")
         axes.set_yticks(range(len(names)), [in_lines(str(one)) for one in names], linespacing=1.0)
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.grid(False, axis="y")
-        right = BEYOND * max(10.0, *(100 * one.difference for one in advice.quality.behind))
-        cut = any(100 * one.high > right for one in advice.quality.behind)
-        if cut:
-            axes.set_xlim(right=right)
+        if is_cut:
+            axes.set_xlim(max(axes.get_xlim()[0], -right), right)
         axes.set_xlabel("final loss against the best, %")
-        head(figure, advice.headline)
+        head(figure, advice.decision)
     caption = (
         f"Mean relative difference of final losses over {advice.quality.seeds} paired seeds, with intervals of "
         f"{CONFIDENCE} for all comparisons together. Filled: behind. Open: may be the best. "
-        f"Grey: within {100 * EQUAL:g} %.{' An interval that meets the edge goes on.' if cut else ''}"
+        f"Grey: within {100 * EQUAL:g} %.{' An interval that meets the edge goes on.' if is_cut else ''}"
     )
-    return Picture("finals", advice.headline, f"{'; '.join(described)}.", caption, figure)
+    return Picture("finals", advice.decision, f"{'; '.join(described)}.", caption, figure)

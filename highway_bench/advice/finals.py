@@ -8,6 +8,7 @@ user's own is 0 or negative, all are compared without logarithms, as multiples o
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -120,10 +121,15 @@ def distance(name: Name, contrast: Contrast, alpha: float, logs: bool) -> Behind
     """The distance of ``name`` from the best by a contrast of logarithms or of multiples; ``alpha`` is that of one
     comparison."""
     mean, needed = contrast.difference, contrast.pairs_needed(alpha)
-    value, low, high = (relative(one) if logs else one for one in (mean.value, mean.low, mean.high))
+    value, low, high = (cut(relative(one) if logs else one) for one in (mean.value, mean.low, mean.high))
     return Behind(name, value, low, high, contrast.p, int(needed) if needed <= MOST_SEEDS else None)
 
 
 def relative(log: float) -> float:
     """The relative difference of two losses whose logarithms differ by ``log``."""
-    return min(MOST, math.expm1(min(log, math.log(10 * MOST))))
+    return math.inf if log > math.log(sys.float_info.max) else math.expm1(log)
+
+
+def cut(difference: float) -> float:
+    """``difference``, within ± ``MOST``."""
+    return math.copysign(MOST, difference) if abs(difference) > MOST else difference

@@ -73,7 +73,8 @@ def is_narrow(ratio: IntervalEstimate) -> bool:
 def equal_seconds(part: LanguagePart, trainings: Trainings, ratios: Ratios) -> EqualSeconds:
     """The leaders at the greater depth and the best faster block, each with the steps that its ratio allows.
 
-    Raises ``BadInput`` where every finalist diverged, and where the ratio of one of these is not known to ± ``NARROW``.
+    Raises ``BadInput`` where every finalist diverged, and where the ratio of a block to compare is not known to
+    ± ``NARROW``.
     """
     finalists = {one.template.block: one for one in part.finalists(DEEP, trainings)}
     losses = {block: final_losses(one, trainings) for block, one in finalists.items()}

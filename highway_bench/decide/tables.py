@@ -16,7 +16,7 @@ from highway_bench.measure.paired import BySeed, Contrast, contrasts
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, Shown, shown
-from highway_bench.report.format import listed, three
+from highway_bench.report.format import count, listed, three
 from highway_bench.report.results import Results
 from highway_bench.report.rows import groups, recipe_of, rows_of, start_of, without_start
 from highway_bench.results.schema import Status
@@ -73,6 +73,7 @@ def ladder_table(results: Results) -> Shown:
             column.whole("nominal_width", "plain's width"),
             column.computed("connection", lambda row: without_start(row["block"]), is_number=False),
             column.computed("start", lambda row: starts.get(row["block"], start_of(row["block"])), is_number=False),
+            column.computed("steps", lambda row: count(recipe_of(row["recipe"]).get("steps"))),
             column.number("rate", "learning rate"),
             column.computed("seeds that train", _successes, "Wilson 95 % interval"),
             column.spread("final_loss", "final training loss [95 %]", "loss_low", "loss_high", "1"),

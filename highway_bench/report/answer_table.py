@@ -11,20 +11,18 @@ import pandas as pd
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, Shown
-from highway_bench.report.format import counted, listed, quantity, three
+from highway_bench.report.format import counted, first_of, listed, quantity, three
 from highway_bench.report.glossary import STARTS, start_text
 from highway_bench.report.labels import step_text
 from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
 from highway_bench.report.rows import DEFAULT, STARTED, block_label, groups, start_of, without_start
 from highway_bench.report.summary_tables import ratio_heading, size_notes
-from highway_bench.report.tables.answer import AHEAD, NOT_MEASURED, TIED, TIES, Answer, Successes
+from highway_bench.report.tables.answer import AHEAD, MOST_NAMED, NOT_MEASURED, TIED, TIES, Answer, Successes
 from highway_bench.report.tables.costs import COST
 from highway_bench.success.ladder import FULL_SEEDS, LEAST_SEEDS, TRAINABLE
 
 EDGE: Final = "†"
-MOST: Final = 5
-"""The largest number of connections that are named as failing with as many seeds."""
 OF_START: Final = "These train with one start but not with another, at the depths in brackets."
 OF_FAMILY: Final = "These train in one family but not in another, at the depths in brackets."
 BARE: Final = "y = x + H(x)"
@@ -87,7 +85,9 @@ def _notes(results: Results) -> list[str]:
         notes[-1] += " Bytes are the activations of a layer that are saved for the backward pass."
     edges = _edges(answers)
     return notes + (
-        [f"{EDGE} Best rate at an edge of those tried, so a better one may lie outside: {edges}."] if edges else []
+        [f"{EDGE} Of those named here, best rate at an edge of those tried, so a better one may lie outside: {edges}."]
+        if edges
+        else []
     )
 
 
@@ -163,8 +163,9 @@ def _use(answer: Answer) -> str:
 
 def _avoid(answer: Answer) -> str:
     perhaps = [f"perhaps {text}" for text in _by_count(answer, answer.unsure)]
-    before = ", ".join(_some(list(answer.failed_before)))
-    avoided = [*_by_count(answer, answer.avoid), *perhaps, *([f"at a smaller depth: {before}"] if before else [])]
+    before = ", ".join(first_of(answer.failed_before, MOST_NAMED))
+    not_tried = [f"not tried here after failing at a smaller depth: {before}"] if before else []
+    avoided = [*_by_count(answer, answer.avoid), *perhaps, *not_tried]
     return "; ".join(avoided) or ("none of those judged" if answer.use else "")
 
 
@@ -177,7 +178,7 @@ def _by_count(answer: Answer, every: Iterable[Successes]) -> list[str]:
     texts = []
     for (count, ended), blocks in by_count.items():
         each = f"({count}{' each' * (len(blocks) > 1)}{ended})".replace(" ", "\N{NO-BREAK SPACE}")
-        texts.append(f"{', '.join(_some(_marked(answer, blocks)))} {each}")
+        texts.append(f"{', '.join(first_of(_marked(answer, blocks), MOST_NAMED))} {each}")
     return texts
 
 
@@ -187,11 +188,6 @@ def _avoided(answer: Answer) -> list[str]:
 
 def _marked(answer: Answer, blocks: Iterable[str]) -> list[str]:
     return [f"{block}\N{NO-BREAK SPACE}{EDGE}" if block in answer.edges else block for block in blocks]
-
-
-def _some(names: list[str]) -> list[str]:
-    """``names``, of which only the first are named if there are many."""
-    return names if len(names) <= MOST else [*names[: MOST - 1], f"{len(names) - MOST + 1} others"]
 
 
 def _sure(answer: Answer) -> str:

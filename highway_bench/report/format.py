@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 PREFIXES: Final = (
@@ -89,6 +89,11 @@ def signed(value: float, form: str = "g") -> str:
 def times(value: float | None) -> str:
     """A ratio without an interval: 1.83×."""
     return NONE if value is None or math.isnan(value) else f"{three(value)}×"
+
+
+def first_of(names: Sequence[str], most: int) -> list[str]:
+    """``names``; if there are more than ``most``, fewer of them and the number of the others."""
+    return list(names) if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1} others"]
 
 
 def listed(words: list[str], last: str = "and") -> str:

@@ -21,7 +21,7 @@ def contest_text(contest: Mapping[str, Any]) -> str:
     details += [str(recipe["optimiser"])] if recipe.get("optimiser") else []
     rate = recipe.get("rate")
     if rate == "tuned":
-        details.append("learning rate chosen per block and depth")
+        details.append("each connection and depth at its own learning rate")
     elif isinstance(rate, (int, float)):
         details.append(f"learning rate {three(float(rate))}")
     return ", ".join([head, *details])

@@ -14,6 +14,7 @@ import pytest
 from highway_bench.advice.answer import Advice, ConnectionResult, unfit
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.costs import RelativeCost, step_ratio
+from highway_bench.advice.figure import losses_figure
 from highway_bench.advice.finals import QualityVerdict, judged
 from highway_bench.advice.learning import Learning, learning_of
 from highway_bench.advice.measured import TimedSteps
@@ -84,9 +85,31 @@ def test_undecided(advise: Callable[..., Advice]) -> None:
     assert set(advice.use) == {PRE, GATE}
 
 
+def test_the_headline_counts_what_was_left_out(advise: Callable[..., Advice]) -> None:
+    advice = advise({PRE: spread(1.0), GATE: spread(0.8)})
+    left = ConnectionResult(SUM, 8, Learning.LEFT_OUT, RelativeCost("residual"), reason="no time")
+    assert replace(advice, results=[*advice.results, left]).headline == (
+        "Take highway (published start). 1 of 3 connections and starts was left out: a better one may be among them."
+    )
+    assert " 2 of 4 connections and starts were" in replace(advice, results=[*advice.results, left, left]).headline
+
+
 def test_an_interval_that_is_cut_says_so(advise: Callable[..., Advice]) -> None:
     line = advise({PRE: [1e-30, 1.0], GATE: [1.0, 1e-25]}).lines()[3]
     assert "[−100, > +100,000]" in line
+
+
+def test_a_wide_interval_does_not_squeeze_the_figure(advise: Callable[..., Advice]) -> None:
+    picture = losses_figure(advise({PRE: [1e-6, 1.0], GATE: [1.0, 1e-5]}))
+    assert picture is not None
+    left, right = picture.figure.axes[0].get_xlim()
+    difference = advise({PRE: [1e-6, 1.0], GATE: [1.0, 1e-5]}).quality.behind[0].difference
+    assert -right <= left < 0 < 100 * difference < right <= 500 * max(0.1, difference)
+    assert picture.caption.endswith("An interval that meets the edge goes on.")
+
+
+def test_one_seed_has_no_interval(advise: Callable[..., Advice]) -> None:
+    assert "[one seed]" in advise({PRE: [1.0], GATE: [2.0]}).lines()[3]
 
 
 def test_equal_takes_the_cheaper(advise: Callable[..., Advice], cost: Cost) -> None:
@@ -168,6 +191,8 @@ def test_the_cost_line_has_intervals(advise: Callable[..., Advice], cost: Cost) 
     assert advise({PRE: spread(1.0), GATE: spread(0.8)}, untimed).lines()[2] == (
         "What does it cost? highway: step not timed."
     )
+    alone = {"highway": RelativeCost("highway", 1.5)}
+    assert "step timed in one process (no interval)" in advise({GATE: spread(1), PRE: spread(2)}, alone).lines()[2]
     assert (
         "step time 1.50 [1.47, 1.53]"
         in advise({GATE: spread(1), PRE: spread(2)}, {"highway": cost("highway", 1.5)}).lines()[2]

@@ -64,6 +64,7 @@ def test_a_finalist_that_diverged_is_no_leader() -> None:
 def test_losses_that_are_not_positive_are_compared_as_multiples_of_the_best() -> None:
     verdict = judged({"a": [-3.0, -3.1, -2.9, -3.0], "b": [1.0, 1.1, 0.9, 1.0]})
     assert verdict.leaders == ("a",)
+    assert judged({"a": [0.0, 1e-9], "b": [1.0, 1.1]}).behind[0].difference == MOST  # the best is nearly 0
     assert verdict.behind[0].difference == pytest.approx(4 / 3)  # 4 above the best, whose mean size is 3
 
 

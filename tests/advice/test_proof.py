@@ -13,6 +13,7 @@ import pytest
 from benches import advice_proof
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict
+from highway_bench.advice.learning import Learning
 from highway_bench.advice.request import requested
 from highway_bench.decide.candidate import Candidate
 from highway_bench.errors import BadInput
@@ -28,6 +29,7 @@ def advice(*use: Connection) -> Any:
         quality=quality,
         ladder=(1, 3, 9),
         about={"minutes": 5},
+        results=[SimpleNamespace(connection=PRE, learning=Learning.LEFT_OUT)],
         exit_status=0,
         notes=[],
     )
@@ -55,6 +57,9 @@ def test_lines_say_whether_the_best_is_held_and_copies_are_told_apart() -> None:
 
     assert right(known, PRE, GATE)
     assert not right(known, PRE)
+    for best, left_out in ((GATE, False), (PRE, True)):
+        task = advice_proof.Task("known", 0, advice_proof.Known("conv", 5, best))
+        assert advice_proof.line_of(task, lambda *_, **__: advice(GATE))["best_left_out"] == left_out
     one, other = (Connection("pre-norm-copy", start) for start in ("published", "depth-aware"))
     assert right(copies, PRE, one)
     assert right(copies, PRE, other)
@@ -103,9 +108,9 @@ def test_lines_are_not_made_again(tmp_path: Path) -> None:
     advice_proof.collect(todo, file, make)
     assert len(made) == 7
     assert len({(words["repetition"], family) for family, words in made}) == 6
-    known, copies = (row.split(" | ")[3:7] for row in advice_proof.judge(file)[-2:])
-    assert known == ["3", "3 [44 %, 100 %]", "3", "0"]
-    assert copies == ["3", "0 [0 %, 56 %]", "3", "3"]
+    known, copies = (row.split(" | ")[3:8] for row in advice_proof.judge(file)[-2:])
+    assert known == ["3", "3 [44 %, 100 %]", "0", "3", "0"]
+    assert copies == ["3", "0 [0 %, 56 %]", "–", "3", "3"]
 
 
 def test_an_advice_that_is_refused_or_failed_does_not_keep_back_the_others(

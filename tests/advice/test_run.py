@@ -235,6 +235,8 @@ def test_a_pace_that_was_too_slow_is_measured_again(run: Run, tmp_path: Path, mo
         for _ in range(2):
             with pytest.raises(BadInput, match="too few"):
                 run(out=tmp_path)
+            (decisions,) = tmp_path.glob("*/decisions.json")
+            assert json.loads(decisions.read_text(encoding="utf-8")).keys() == set()
     _, engine = run(out=tmp_path)
     assert paced(engine) == {4, 5}
 

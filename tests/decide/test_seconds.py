@@ -62,6 +62,15 @@ def test_a_leader_that_was_not_timed_has_no_steps(part: LanguagePart, trainings:
         equal_seconds(part, trainings, timed)
 
 
+def test_finalists_that_all_diverged_are_not_compared(part: LanguagePart, trainings: dict[Cell, TrainingEnd]) -> None:
+    ended = {
+        cell: TrainingEnd(None, False) if cell.depth == DEEP and cell.seed < 1_000 else end
+        for cell, end in trainings.items()
+    }
+    with pytest.raises(BadInput, match="every finalist at 24 layers diverged"):
+        equal_seconds(part, ended, ratios())
+
+
 def test_a_wide_ratio_decides_no_steps(part: LanguagePart, trainings: dict[Cell, TrainingEnd]) -> None:
     with pytest.raises(BadInput, match=r"keel is 1\.25"):
         equal_seconds(part, trainings, ratios(keel=ratio(1.25, 0.06)))

@@ -214,7 +214,7 @@ def test_the_check_of_pages(data: Path, pages: Path, capsys: pytest.CaptureFixtu
                 }
                 | {"minutes": 5, "commit": "0123456789", "machine": "cpu"}
             ],
-            "| the best is known | 2 | conv | 1 | 0 [0 %, 79 %] | 0 | 0 | 1 | 5 | 01234567 on cpu |",
+            "| the best is known | 2 | conv | 1 | 0 [0 %, 79 %] | – | 0 | 0 | 1 | 5 | 01234567 on cpu |",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.format import counted, listed, seeds_text
+from highway_bench.report.format import counted, first_of, listed, seeds_text
 from highway_bench.report.labels import data_name, title_of
 from highway_bench.report.ratio import ONE_PROCESS, is_decided
 from highway_bench.report.rows import COMPARISON, CONTEST, groups, recipe_of, rows_of, without_start
@@ -22,6 +22,8 @@ from highway_bench.success.ladder import FEW, LEAST_SEEDS, OPEN, STALLS, TRAINS
 AHEAD, ALONE, TIED, UNDECIDED, NOT_MEASURED = "ahead", "the only one that trains", "tied", "undecided", "not measured"
 TIES: Final = 3
 """Of more connections that are tied, only the first is named; the matrix has all."""
+MOST_NAMED: Final = 5
+"""Of more connections in a list, some are named and the others counted."""
 MOST_SEEDS: Final = 100
 """More seeds than this are not named as the number that would settle a tie."""
 
@@ -110,9 +112,10 @@ def answers(
             answer = _answer(family, int(depth), rungs, ended, cost, about.baseline)
             optimiser = str(recipe_of(contest["recipe"]).get("optimiser", ""))
             answer = replace(answer, optimiser=optimiser, failed_before=tuple(failed_before(part, int(depth))))
-            if others := len(not_judged(part, int(depth))):
-                why = f"{answer.reason}; not judged: {counted(others, 'connection')} that trained at the depth before"
-                answer = replace(answer, reason=why, not_judged=others)
+            if others := not_judged(part, int(depth)):
+                names = listed(first_of(others, MOST_NAMED))
+                why = f"{answer.reason}; not judged here, though they train at the depth before: {names}"
+                answer = replace(answer, reason=why, not_judged=len(others))
             decided.append(answer)
     useful = {answer.family for answer in decided if answer.use}
     decided.sort(key=lambda answer: answer.family not in useful)
