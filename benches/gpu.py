@@ -402,6 +402,8 @@ def main() -> int:
         help="A rehearsal, on next to nothing.",
     )
     given = parser.parse_args()
+    # A script's background job ignores the interrupt, and its commands would too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     try:
         session = session_of(given)

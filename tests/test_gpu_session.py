@@ -254,7 +254,8 @@ def test_a_command_is_interrupted_so_that_it_can_store(
 
     monkeypatch.setattr(gpu.subprocess, "Popen", started)
     code = (
-        "import pathlib, time\n"
+        "import pathlib, signal, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored where the tests run in the background
         "try:\n"
         f"    pathlib.Path({str(stored)!r}).touch()\n"
         "    time.sleep(60)\n"
