@@ -241,10 +241,5 @@ def duration_table(runs: Mapping[str, Mapping[str, Any]]) -> Shown:
         column.whole("cells", "cells measured"),
         column.number("hours", "hours"),
     ]
-    return shown(
-        "durations",
-        "How long the runs took",
-        table,
-        columns,
-        note="Hours from the start of a run to its end, summed over the runs of a command.",
-    )
+    note = "Hours from the start of a run to its end, summed over the runs of a command."
+    return shown("durations", "How long the runs took", table, columns, note=note)

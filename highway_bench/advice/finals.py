@@ -8,7 +8,6 @@ user's own is 0 or negative, all are compared without logarithms, as multiples o
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -127,7 +126,7 @@ def distance(name: Name, contrast: Contrast, alpha: float, logs: bool) -> Behind
 
 def relative(log: float) -> float:
     """The relative difference of two losses whose logarithms differ by ``log``."""
-    return math.inf if log > math.log(sys.float_info.max) else math.expm1(log)
+    return math.expm1(min(log, 700.0))  # above, it is no number
 
 
 def cut(difference: float) -> float:

@@ -32,7 +32,7 @@ class Decisions:
         return self._values[name]
 
     def forget(self, *names: str) -> None:
-        """Remove decisions, which are then made anew."""
+        """Remove decisions; ``once`` then makes them again."""
         for name in names:
             self._values.pop(name, None)
         self._write()
