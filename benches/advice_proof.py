@@ -187,16 +187,19 @@ def is_right(line: Mapping[str, Any]) -> bool:
 
 
 def judge(file: Path) -> list[str]:
-    """How often the advices in ``file`` are right, by kind, rules and family, as a table in Markdown."""
+    """How often the advices in ``file`` are right, by kind, rules and family, and in all, as a table in Markdown."""
     lines = collected(file)
     rows = []
     for kind, about in KINDS.items():
-        groups: dict[tuple[int, str], list[dict[str, Any]]] = {}
-        for line in lines:
-            if line["kind"] == kind:
-                groups.setdefault((line["rules"], line["family"]), []).append(line)
-        rows += [[about, str(rules), family, *_judged(group)] for (rules, family), group in sorted(groups.items())]
-        rows += [] if groups else [[about, "", "", "0", "not measured", *[""] * 6]]
+        own = [line for line in lines if line["kind"] == kind]
+        for rules in sorted({line["rules"] for line in own}):
+            alike = [line for line in own if line["rules"] == rules]
+            families = sorted({line["family"] for line in alike})
+            groups = {family: [line for line in alike if line["family"] == family] for family in families}
+            if len(families) > 1:
+                groups["all"] = alike
+            rows += [[about, str(rules), family, *_judged(group)] for family, group in groups.items()]
+        rows += [] if own else [[about, "", "", "0", "not measured", *[""] * 6]]
     return markdown_table(HEADS, rows)
 
 

@@ -228,6 +228,7 @@ def gate_tables(results: Results) -> list[Shown]:
 
 HELPERS: Mapping[str, Any] = {
     "accuracy_gaps": tables.accuracy_gaps,
+    "accuracy_tally": tables.accuracy_tally,
     "answer_table": answer_table,
     "between": between,
     "byte_table": byte_table,

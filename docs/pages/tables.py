@@ -84,6 +84,17 @@ def in_short(results: Results) -> Iterator[str]:
         yield f"**{family}**: {' '.join(sentences)}"
 
 
+def accuracy_tally(results: Results) -> str:
+    """At how many depths a connection has a measurably higher test accuracy than that of the lowest loss."""
+    gaps = list(accuracy_gaps(results))
+    others = [gap for gap in gaps if gap.best != gap.lowest_loss]
+    higher = sum(gap.is_higher for gap in gaps)
+    return (
+        f"another connection than the one of the lowest loss is first at {len(others)} of {len(gaps)} depths of the "
+        f"families, and measurably ahead of it at {higher}"
+    )
+
+
 def equations(results: Results) -> str:
     """The equations of plain and of the connections to use, in a sentence."""
     used = [without_start(block).partition(" ")[0] for answer in results.answer() for block in answer.use]

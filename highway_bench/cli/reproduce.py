@@ -237,11 +237,9 @@ def print_reproduced(reproduced: Reproduced, *, as_json: bool) -> None:
             }
         )
         return
-    from highway_bench.report.console import print_table as print_shown
+    from highway_bench.report.console import print_tables
 
-    for shown in reproduced.conclusion.tables:
-        typer.echo()
-        print_shown(shown, console())
+    print_tables(reproduced.conclusion.tables, console())
     typer.echo()
     print_table(
         reproduced.reproduction.title,

@@ -103,13 +103,15 @@ def trained(runs: pd.DataFrame) -> bool:
 
 def log_ratios(mine: pd.DataFrame, other: pd.DataFrame) -> dict[int, float]:
     """By common seed: the logarithm of my final loss over the other's, with the largest finite loss for a diverged
-    run."""
-    logs = [{int(seed): float(np.log(loss)) for seed, loss in zip(one["seed"], one["loss"], strict=True)}
-            for one in (mine, other)]  # fmt: skip
-    seeds = sorted(logs[0].keys() & logs[1].keys())
-    worst = max((log for one in logs for log in one.values() if math.isfinite(log)), default=math.nan)
-    pairs = {seed: [one[seed] if math.isfinite(one[seed]) else worst for one in logs] for seed in seeds}
-    return {seed: first - second for seed, (first, second) in pairs.items() if math.isfinite(first - second)}
+    run. Empty where a loss is 0, which has no ratio."""
+    losses = [{int(seed): float(loss) for seed, loss in zip(one["seed"], one["loss"], strict=True)}
+              for one in (mine, other)]  # fmt: skip
+    finite = [loss for one in losses for loss in one.values() if math.isfinite(loss)]
+    if not finite or min(finite) <= 0:
+        return {}
+    worst, seeds = max(finite), sorted(losses[0].keys() & losses[1].keys())
+    pairs = {seed: [one[seed] if math.isfinite(one[seed]) else worst for one in losses] for seed in seeds}
+    return {seed: math.log(first / second) for seed, (first, second) in pairs.items()}
 
 
 def difference_of_shares(one: tuple[int, int], other: tuple[int, int], confidence: float) -> IntervalEstimate:

@@ -71,7 +71,8 @@ def is_narrow(ratio: IntervalEstimate) -> bool:
 
 
 def equal_seconds(part: LanguagePart, trainings: Trainings, ratios: Ratios) -> EqualSeconds:
-    """The leaders at the greater depth and the best faster block, each with the steps that its ratio allows.
+    """The leaders at the greater depth and the best further block that is faster than pre-norm, each with the steps
+    that its ratio allows.
 
     Raises ``BadInput`` where every finalist diverged, and where the ratio of a block to compare is not known to
     ± ``NARROW``.

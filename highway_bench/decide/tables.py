@@ -12,6 +12,7 @@ from scipy import stats
 from highway_bench.decide.candidate import REFERENCE
 from highway_bench.decide.language import DEEP, SHALLOW, WIDER, WIDTH
 from highway_bench.decide.published import PUBLISHED
+from highway_bench.decide.rates import size
 from highway_bench.measure.paired import BySeed, Contrast, contrasts
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
@@ -19,13 +20,14 @@ from highway_bench.report.columns import Column, Record, Shown, shown
 from highway_bench.report.format import count, listed, three
 from highway_bench.report.results import Results
 from highway_bench.report.rows import groups, recipe_of, rows_of, start_of, without_start
-from highway_bench.results.schema import Status
+from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.success.ladder import FEW, LEAST_SEEDS
 
 LANGUAGE: Final = "language"
 SETTING: Final = ("nominal_width", "depth")
 UNSTABLE: Final = "unstable"
 """The verdict on a connection of which some seeds diverged."""
+UNSTABLE_REFERENCE: Final = f"undecided, since {REFERENCE} is unstable"
 CONTRAST: Final = (
     *SETTING,
     "equal_steps",
@@ -89,12 +91,14 @@ def tries_shown(trials: pd.DataFrame) -> Shown:
     ``trials`` are those of ``Results.trials``.
     """
     records = []
-    for setting, part in groups(trials[trials["final_loss"].notna()], [*SETTING, "block"]):
-        rates = part.groupby("rate")["final_loss"].agg(["mean", "size"]).reset_index()
-        best = rows_of(rates.sort_values(["size", "mean"], ascending=[False, True]))[0]
-        bits = best["mean"] / math.log(2)
-        records.append(setting | {"bits": bits, "rate": best["rate"], "seeds": best["size"], "rates": len(rates)})
-    table = pd.DataFrame(records, columns=[*SETTING, "block", "bits", "rate", "seeds", "rates"])
+    for setting, part in groups(trials, [*SETTING, "block"]):
+        sizes = part.assign(size=part["final_loss"].map(size))  # infinite where a run diverged or failed
+        rates = sizes.groupby("rate")["size"].agg(["mean", "count"]).reset_index()
+        best = rows_of(rates.sort_values(["count", "mean", "rate"], ascending=[False, True, True]))[0]
+        ended = {"diverged": int((part["status"] == Status.DIVERGED).sum()), "rates": len(rates)}
+        bits = math.exp(best["mean"]) / math.log(2)
+        records.append(setting | ended | {"bits": bits, "rate": best["rate"], "seeds": best["count"]})
+    table = pd.DataFrame(records, columns=[*SETTING, "block", "bits", "rate", "seeds", "rates", "diverged"])
     return shown(
         "tries",
         "Tuning runs on language: training bits per byte of the last 5 % of the steps",
@@ -107,9 +111,11 @@ def tries_shown(trials: pd.DataFrame) -> Shown:
             column.number("rate", "learning rate"),
             column.whole("seeds", "seeds"),
             column.whole("rates", "rates tried"),
+            column.whole("diverged", "diverged", "of the runs at all rates"),
         ],
-        note="No verdict: these runs choose the rate and who goes on. Of one seed, differences below 0.05 bits are "
-        "those of seeds. The finals, with fresh seeds, decide.",
+        note="No verdict: these runs choose the rates, and which connections go on. Bits are the geometric mean over "
+        "the seeds of the best rate. With a single seed, differences below 0.05 bits are within the scatter between "
+        "seeds. The finals, with fresh seeds, decide.",
     )
 
 
@@ -141,23 +147,28 @@ def contrast_table(runs: pd.DataFrame) -> pd.DataFrame:
 
     ``runs`` are those of ``Results.training_runs`` on language. Contrasts of one width and depth were planned together;
     those of equal seconds, which have other steps than pre-norm, are a family of their own. ``diverged`` of the
-    ``runs`` have no bits: then the others are compared, and the verdict is ``UNSTABLE``.
+    ``runs`` that ended have no bits: then the others are compared, and the verdict is ``UNSTABLE``. It is
+    ``UNSTABLE_REFERENCE`` where a run of pre-norm diverged.
     """
     records: list[dict[str, Any]] = []
-    runs = runs.assign(steps=[recipe_of(recipe)["steps"] for recipe in runs["recipe"]])
-    for setting, part in groups(runs, SETTING):
+    for setting, part in groups(with_steps(runs), SETTING):
         is_reference = part["block"].map(without_start) == REFERENCE
-        full = part["steps"][is_reference].max()
-        reference = bits_by_seed(part[is_reference & (part["steps"] == full)])
+        reference = part[is_reference & part["full"]]
         for equal_steps in (True, False):
-            chosen = part[((part["steps"] == full) == equal_steps) & ~is_reference]
-            about = setting | {
-                "equal_steps": equal_steps,
-                "reference": listed(sorted(set(part["block"][is_reference]))),
-            }
+            about = setting | {"equal_steps": equal_steps, "reference": listed(sorted(set(reference["block"])))}
+            chosen = part[(part["full"] == equal_steps) & ~is_reference]
             records += [about | one for one in _records(chosen, reference)]
     order = {"nominal_width": True, "depth": True, "equal_steps": False, "difference": True}
     return pd.DataFrame(records, columns=[*CONTRAST]).sort_values(list(order), ascending=list(order.values()))
+
+
+def with_steps(runs: pd.DataFrame) -> pd.DataFrame:
+    """The ``runs`` that ended, with their ``steps`` and whether these are as many as pre-norm's at the same width and
+    depth (``full``)."""
+    ended = runs[runs["status"].isin(OUTCOMES)]
+    ended = ended.assign(steps=[recipe_of(recipe)["steps"] for recipe in ended["recipe"]])
+    of_reference = ended["steps"].where(ended["block"].map(without_start) == REFERENCE)
+    return ended.assign(full=ended["steps"] == of_reference.groupby([ended[name] for name in SETTING]).transform("max"))
 
 
 def bits_by_seed(runs: pd.DataFrame) -> BySeed:
@@ -165,13 +176,13 @@ def bits_by_seed(runs: pd.DataFrame) -> BySeed:
     return {int(run["seed"]): float(run["test_bits"]) for run in rows_of(runs[runs["test_bits"].notna()])}
 
 
-def _records(runs: pd.DataFrame, reference: BySeed) -> list[dict[str, Any]]:
+def _records(runs: pd.DataFrame, reference: pd.DataFrame) -> list[dict[str, Any]]:
     by_block = {str(block): part for block, part in runs.groupby("block")}
-    values = {block: bits_by_seed(part) for block, part in by_block.items()}
-    found = contrasts({REFERENCE: reference, **values}, REFERENCE) if any(values.values()) and reference else {}
+    values, own = {block: bits_by_seed(part) for block, part in by_block.items()}, bits_by_seed(reference)
+    found = contrasts({REFERENCE: own, **values}, REFERENCE) if any(values.values()) and own else {}
     records = []
     for block, one in found.items():
-        diverged = int((by_block[block]["status"] == Status.DIVERGED).sum())
+        diverged = _diverged(by_block[block])
         records.append(
             {
                 "block": block,
@@ -184,10 +195,14 @@ def _records(runs: pd.DataFrame, reference: BySeed) -> list[dict[str, Any]]:
                 "difference_high": one.difference.high,
                 "pairs": one.difference.n,
                 "p": one.p,
-                "verdict": UNSTABLE if diverged else _verdict(one),
+                "verdict": UNSTABLE if diverged else UNSTABLE_REFERENCE if _diverged(reference) else _verdict(one),
             }
         )
     return records
+
+
+def _diverged(runs: pd.DataFrame) -> int:
+    return int((runs["status"] == Status.DIVERGED).sum())
 
 
 def contrast_shown(table: pd.DataFrame) -> Shown:
@@ -237,8 +252,9 @@ def published_shown(table: pd.DataFrame) -> Shown:
             *(_ours(measured, width, depth) for width, depth in SETTINGS),
         ],
         note="Ours: held-out bits per byte less pre-norm's on the same seeds [95 %], and the verdict of the corrected "
-        "p. Not measured: the connection was not among the five best of the tuning runs. 1 nat is 1.44 bits, and a "
-        "token has several bytes: compare signs, not sizes.",
+        "p. Only the five best of the tuning runs at that width and depth have finals, so connections that are not "
+        "measured are mostly those that were behind in tuning (see the tuning runs). 1 nat is 1.44 bits, and a token "
+        "has several bytes: compare signs, not sizes.",
     )
 
 
@@ -251,13 +267,16 @@ def _ours(measured: Mapping[tuple[str, int, int], Record], width: int, depth: in
 
 
 def width_shown(runs: pd.DataFrame) -> Shown:
-    """Whether the order of connections at one width is that at twice the width, of those that never diverge."""
-    diverged = set(runs.loc[runs["status"] == Status.DIVERGED, "block"])
-    means = runs[~runs["block"].isin(diverged)].groupby(["nominal_width", "depth", "block"])
-    bits = means["test_bits"].mean().reset_index()
-    narrow, wide = (bits[bits["nominal_width"] == width] for width in (WIDTH, WIDER))
+    """Whether the order of connections at one width is that at twice the width, after equal steps. Connections of
+    which a run diverged at either width are left out."""
+    runs = with_steps(runs)
+    means = runs[runs["full"]].groupby(["nominal_width", "depth", "block"])
+    bits = means.agg(bits=("test_bits", "mean"), diverged=("status", lambda status: (status == Status.DIVERGED).any()))
+    narrow, wide = (bits.reset_index().query(f"nominal_width == {width}") for width in (WIDTH, WIDER))
     both = narrow.merge(wide, on=["depth", "block"], suffixes=("", "_wide"))
-    table = both.rename(columns={"test_bits": "narrow", "test_bits_wide": "wide"})
+    unstable = both["diverged"] | both["diverged_wide"]
+    table = both[~unstable].rename(columns={"bits": "narrow", "bits_wide": "wide"})
+    diverged = set(both.loc[unstable, "block"])
     note = f"Rates were chosen at width {WIDTH}, so one that is worse at width {WIDER} may need a lower rate there."
     if len(table) > 2:
         rank = stats.spearmanr(table["narrow"], table["wide"])

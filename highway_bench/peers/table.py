@@ -19,7 +19,7 @@ SPREAD = {"peer_ratio": "ratio", "gpu_ratio": "gpu_ratio"}
 def peer_table(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per cell. ``ratio`` is our time over the peer's, with the interval ``ratio_low`` to ``ratio_high``.
 
-    ``saved_ratio`` is our saved bytes over the peer's, and ``verdict`` is ``faster``, ``slower``, ``no difference`` or
+    ``saved_ratio`` is our saved bytes over the peer's, and ``verdict`` is ``faster``, ``slower``, ``not told apart`` or
     ``undecided``.
     """
     table = by_cell(of_task(rows, "peers"), METRICS, spread=SPREAD).rename(columns={"peer_ratio": "ratio"})
@@ -38,7 +38,7 @@ def verdict(value: float, low: float, high: float) -> str:
     """What a ratio of times with its 95 % interval says of our step."""
     if not is_decided(value, low, high):
         return "undecided"
-    return "faster" if high < 1 else "slower" if low > 1 else "no difference"
+    return "faster" if high < 1 else "slower" if low > 1 else "not told apart"
 
 
 def peer_tables(table: pd.DataFrame) -> list[Shown]:

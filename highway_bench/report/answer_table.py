@@ -23,8 +23,9 @@ from highway_bench.report.tables.costs import COST
 from highway_bench.success.ladder import FULL_SEEDS, LEAST_SEEDS, TRAINABLE
 
 EDGE: Final = "†"
-OF_START: Final = "These train with one start but not with another, at the depths in brackets."
-OF_FAMILY: Final = "These train in one family but not in another, at the depths in brackets."
+APART: Final = "their shares of seeds differ significantly (Fisher's exact test, 5 %)"
+OF_START: Final = f"These train with one start but not with another, at the depths in brackets; {APART}."
+OF_FAMILY: Final = f"These train in one family but not in another, at the depths in brackets; {APART}."
 BARE: Final = "y = x + H(x)"
 """The equation of the residual connection without norm, gate or scale."""
 
@@ -45,8 +46,8 @@ def _notes(results: Results) -> list[str]:
     answers = results.answer()
     seeds = min((int(part["n"].min()) for _, part in results.contests()), default=FULL_SEEDS)
     notes = [
-        "Brackets are 95 % intervals, but those of the losses are wider: they exclude 0 where a comparison is "
-        "significant at 5 %, corrected by Holm for all of a row."
+        "Brackets are 95 % intervals. Those of differences of losses are wider, by Holm's correction for all "
+        "comparisons of a row: where such an interval excludes 0, the difference is significant at 5 %."
     ]
     notes[0] += f" Steps are {step_text(results.phase())}s." if results.phase() else ""
     if results.contests():
@@ -63,13 +64,15 @@ def _notes(results: Results) -> list[str]:
     if any(answer.verdict == TIED for answer in answers):
         notes.append(
             "Tied: these seeds do not separate the connections, which need not be equal. Losses are compared with the "
-            "lowest one seed by seed, and the interval of the difference includes 0. It is wide if that difference "
-            "varies between seeds, so a connection may be tied while one of a lower mean loss is not. The first named "
-            "has the lowest loss."
+            "lowest one seed by seed, and the interval of the difference includes 0. A connection whose loss varies "
+            "much between seeds can be tied although another one with a lower mean loss is not. The first named has "
+            "the lowest loss. The number of seeds that would decide has a power of 80 % for the difference that was "
+            "measured, which a few seeds give only roughly."
         )
     blocks = dict.fromkeys(without_start(block) for answer in answers for block in _avoided(answer))
     notes += [
-        f"{block} is the bare sum {BARE}, without norm, gate or learned scale."
+        f"{block} is the bare sum {BARE}, without norm, gate or learned scale. In dense and conv, H(x) ≥ 0, since a "
+        "ReLU comes last."
         for block in blocks
         if results.about.blocks.get(block.partition(" ")[0], {}).get("equation") == BARE
     ]

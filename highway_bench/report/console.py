@@ -22,16 +22,21 @@ def print_summary(rows: pd.DataFrame | Results, console: Console, runs: Runs | N
     ``runs`` are the runs of the store of ``rows``. Raises ``NothingMeasured`` for an empty frame.
     """
     results = rows if isinstance(rows, Results) else Results(rows, runs or {})
-    explained: set[Head] = set()
-    for shown in [answer_table(results), *(summary_tables(results, brief=True) or folded_tables(results))]:
-        console.print()
-        print_table(shown, console)
-        explain([head for head in shown.heads if head not in explained], console)
-        explained.update(shown.heads)
+    print_tables([answer_table(results), *(summary_tables(results, brief=True) or folded_tables(results))], console)
     failed = failure_table(results)
     if failed.entries:
         console.print()
         print_table(failed, console)
+
+
+def print_tables(tables: Iterable[Shown], console: Console) -> None:
+    """Print several tables, each heading's hint once."""
+    explained: set[Head] = set()
+    for shown in tables:
+        console.print()
+        print_table(shown, console)
+        explain([head for head in shown.heads if head not in explained], console)
+        explained.update(shown.heads)
 
 
 def print_table(shown: Shown, console: Console) -> None:

@@ -109,7 +109,8 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
         "ξ",
         "The number of layers over which the cosine between two inputs' activations converges, from a least-squares "
         "fit of c* + a·exp(−l/ξ). No value if the cosine changes by less than 0.05 or does not converge exponentially. "
-        "Two inputs are said to be distinguishable to a depth of about 6 ξ (arXiv:1611.01232).",
+        "Tanh networks were found to train to depths of about 6 ξ (arXiv:1611.01232). With ReLU, ξ depends on the "
+        "depth over which it is fitted.",
     ),
     (
         "log₁₀ s, ‖J‖²/d",

@@ -8,9 +8,10 @@ from highway_bench.report.columns import Shown
 
 
 def shown_lines(shown: Shown) -> list[str]:
-    """A table for print, with its note."""
+    """A table for print, with the hints of its headings and its note."""
     lines = markdown_table([one.text for one in shown.heads], shown.entries)
-    return lines + (["", shown.note] if shown.note else [])
+    hints = " ".join(f"*{one.text}*: {one.hint}." for one in shown.heads if one.hint)
+    return lines + [line for text in (hints, shown.note) if text for line in ("", text)]
 
 
 def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -46,7 +46,7 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
             "gain", "last epoch's gain", "in test accuracy; a large gain means that the budget was too short"
         ),
         column.whole("diverged", "diverged"),
-        column.number("rate", "rate", hint="the best of four, by one run each on another seed"),
+        column.number("rate", "rate", hint="the best of six, by one run each on another seed"),
         column.words("edge", "edge of the rates"),
         column.number("step_seconds", "step", "s"),
     ]

@@ -83,7 +83,7 @@ def claims_of(trials: int, seeds: int, short: str) -> list[Claim]:
             effect=PLAIN_OVER_10,
         ),
         compared(
-            "highway nets of 50 and 100 layers do about as well as those of 10 and 20",
+            f"highway nets of 50 and 100 layers do about as well as those of 10 (within a factor of {ABOUT:g})",
             [(("highway", depth), ("highway", 10)) for depth in (50, 100)],
             Region(most=ABOUT),
             effect=1.0,
@@ -97,7 +97,7 @@ def claims_of(trials: int, seeds: int, short: str) -> list[Claim]:
             evidence=Evidence.SECONDARY,
         ),
         compared(
-            "a 100-layer highway net is on a par with the 10-layer plain net",
+            f"a 100-layer highway net is on a par with the 10-layer plain net (within a factor of {ABOUT:g})",
             [(("highway", 100), ("plain", 10))],
             Region(1 / ABOUT, ABOUT),
             refuted=(Region(most=1 / ABOUT), Region(least=ABOUT)),
@@ -148,7 +148,7 @@ def _compared(
         reasons = [all(untrained(_named(arm), known[arm], criterion) for arm in _references(pair)) for pair in pairs]
         return Observation(
             decisive=[best_ratio(_over(pair), trials[pair[0]], trials[pair[1]], confidence) for pair in pairs],
-            untestable=f"the reference is untrained: its expected best lacks {criterion.text}" if any(reasons) else "",
+            untestable=f"the reference is untrained: its expected best is not {criterion.text}" if any(reasons) else "",
         )
 
     criterion = left_chance("mnist-5k")
@@ -160,7 +160,8 @@ def _compared(
         unit="×",
         statistic=Statistic.BEST,
         region=region,
-        guard=f"if the reference's expected best lacks {criterion.text}",
+        guard=f"if the expected best of the reference (the shallower net; at equal depth, the better one) is not "
+        f"{criterion.text}",
         observe=observe,
         n=rest.pop("trials"),
         least=BEST_OF,

@@ -36,13 +36,6 @@ def _columns(*names: str) -> list[column.Column]:
     ]
 
 
-def _definitions(*names: str) -> str:
-    """The heads of these metrics, each with what it means."""
-    metrics = {metric.name: metric for metric in tasks.get("gates").metrics}
-    parts = [f"{metrics[name].label}: {metrics[name].hint}" for name in names if metrics[name].hint]
-    return "; ".join(parts) + "."
-
-
 def networks_table(trainings: pd.DataFrame, table: pd.DataFrame) -> column.Shown:
     """One row per kind of network: its training, and its gates, averaged over layers.
 
@@ -53,7 +46,7 @@ def networks_table(trainings: pd.DataFrame, table: pd.DataFrame) -> column.Shown
     idle = table.groupby("label")["idle"].mean()
     whole = trainings[trainings["success"] == 1].groupby("label")[[*WHOLE, *SPARSITIES]].mean()
     trained = trainings.groupby("label", sort=False).agg(
-        trained=("success", lambda success: f"{success.sum():g} of {len(success)}"),
+        trained=("success", lambda success: f"{success.sum():g} of {success.count()}"),
         rates=("rate", lambda rates: listed([f"{rate:g}" for rate in sorted(rates.dropna().unique())])),
     )
     records = trained.join(whole).join(mean).join(idle).reset_index()
@@ -66,16 +59,7 @@ def networks_table(trainings: pd.DataFrame, table: pd.DataFrame) -> column.Shown
     ]
     note = (
         "Means over the seeds that train, and over layers for metrics by layer. Identity shortcuts have no gate: "
-        "C = 1 by construction, so none closes. The contribution of their layers is ‖F‖ / ‖x‖. Heads: "
-    )
-    note += _definitions(
-        "gate_activity",
-        "gates_shut",
-        "gates_open_one",
-        "gates_open_some",
-        "gates_full",
-        "stream_change",
-        *SPARSITIES,
+        "C = 1 by construction, so none closes. The contribution of their layers is ‖F‖ / ‖x‖."
     )
     return column.shown("gates-networks", "The trained networks", records, columns, note=note)
 
@@ -101,6 +85,5 @@ def bands_table(table: pd.DataFrame) -> column.Shown:
         "By layer; layer 1 is the plain one",
         mean,
         columns,
-        note="Means over five layers and the seeds that train, with 95 % t intervals over seeds. Heads: "
-        + _definitions("gate_activity", "gates_shut", "gates_open_one", "gate_class_spread", "stream_change"),
+        note="Means over five layers and the seeds that train, with 95 % t intervals over seeds.",
     )

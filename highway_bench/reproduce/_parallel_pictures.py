@@ -32,7 +32,7 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
                 f"{family}_low",
                 f"{family}_high",
                 "s",
-                "median with its 95 % bootstrap interval",
+                "median with the 95 % interval of its order statistics",
             ),
             column.number(f"{family}_flops", f"{name}, work", "FLOP", "forward, one layer, one item"),
             column.percent(f"{family}_share", f"{name}, of the roofline"),

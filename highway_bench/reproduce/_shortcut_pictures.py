@@ -14,13 +14,13 @@ from highway_bench.report.figures.base import head, joined, log_axis, mark, pane
 from highway_bench.report.figures.drawing import reference_losses
 from highway_bench.report.format import listed, quantity, three, times
 from highway_bench.reproduce._paired import ArmRuns
-from highway_bench.reproduce._shortcut_cases import IDENTITY, NORMED_GATE, STEPS, TRAINED
+from highway_bench.reproduce._shortcut_cases import IDENTITY, NORMED_GATE, TRAINED
 from highway_bench.success.judging import THRESHOLD
 
 SEED, MEAN = "#999999", "#222222"  # greys, because colours denote blocks and some blocks occur several times
 
 
-def shown(table: pd.DataFrame) -> column.Shown:
+def shown(table: pd.DataFrame, steps: int) -> column.Shown:
     columns = [
         column.words("case", "shortcut"),
         column.words("published", "published error", "110 layers, CIFAR-10; fail: above 20 %; 6.04 %: one run"),
@@ -34,7 +34,7 @@ def shown(table: pd.DataFrame) -> column.Shown:
     identity = 100 * (1 - float(table.set_index("case")["accuracy"][IDENTITY.name]))
     notes = [
         "Means leave out seeds that diverged.",
-        f"After {STEPS} steps the test error of identity is {three(identity)} %: losses compare early training, not "
+        f"After {steps} steps the test error of identity is {three(identity)} %: losses compare early training, not "
         "final quality."
         if not math.isnan(identity)
         else "",
@@ -59,7 +59,7 @@ def _cost(table: pd.DataFrame) -> str:
     )
 
 
-def picture(table: pd.DataFrame, arms: Mapping[str, ArmRuns]) -> Picture:
+def picture(table: pd.DataFrame, arms: Mapping[str, ArmRuns], steps: int) -> Picture:
     """One row per case: every seed, and the geometric mean with its interval."""
     order = table.sort_values("loss", na_position="last", ignore_index=True)
     failing = [case for case in order["case"] if 2 * sum(map(TRAINED.by, arms[case].values())) < len(arms[case])]
@@ -115,6 +115,6 @@ def picture(table: pd.DataFrame, arms: Mapping[str, ArmRuns]) -> Picture:
         "shortcuts",
         title,
         f"Final training loss by shortcut. {alt}",
-        f"34 layers on 4,000 digits, {STEPS} steps. Published: errors of 110 layers on CIFAR-10; fail: above 20 %.",
+        f"34 layers on 4,000 digits, {steps} steps. Published: errors of 110 layers on CIFAR-10; fail: above 20 %.",
         figure,
     )

@@ -53,7 +53,9 @@ def success_table(successes: SuccessByBlock) -> column.Shown:
         column.words("l50", "L50", "layers at which half of the runs succeed, with a 95 % bootstrap interval"),
         column.words("rise", "where success rises with depth"),
     ]
-    note = "Seeds that train, of those that ended. A success that is monotone in depth never rises."
+    note = (
+        "Seeds that train, of those that ended. Success usually falls with depth; the last column names where it rises."
+    )
     return column.shown("thousand-success", "Success by depth", pd.DataFrame(records), columns, note=note)
 
 

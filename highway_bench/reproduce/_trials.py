@@ -13,6 +13,7 @@ from highway_bench.measure.statistics import CONFIDENCE, RESAMPLES, log10_interv
 from highway_bench.report.format import three
 from highway_bench.report.rows import groups, recipe_of
 from highway_bench.reproduce.quantities import Quantity, expected_best
+from highway_bench.results.schema import OUTCOMES
 
 COLUMNS = [
     "block",
@@ -37,7 +38,8 @@ Trials = dict[tuple[str, int], NDArray[np.float64]]
 
 
 def losses_by_trial(rows: pd.DataFrame) -> Trials:
-    """The final losses of the trials in ``rows``, in the order of the trials, by block and depth."""
+    """The final losses of the trials in ``rows`` that ended, in the order of the trials, by block and depth."""
+    rows = rows[rows["status"].isin(OUTCOMES)]  # a failed run has rows without a value too
     ended = rows[rows["trial"].notna() & (rows["metric"] == "final_loss") & (rows["axis"] == "")]
     return {
         (arm["block"], arm["depth"] + 1): part.sort_values("trial")["value"].fillna(math.inf).to_numpy(np.float64)
@@ -47,7 +49,7 @@ def losses_by_trial(rows: pd.DataFrame) -> Trials:
 
 def table_of(rows: pd.DataFrame, trials: Trials) -> pd.DataFrame:
     """A row an arm and depth: the best trial, what it was, and the winner's losses on fresh seeds."""
-    records = []
+    records, rows = [], rows[rows["status"].isin(OUTCOMES)]
     for (block, depth), losses in trials.items():
         here = rows[(rows["block"] == block) & (rows["depth"] == depth - 1) & (rows["axis"] == "")]
         again = here[here["trial"].isna()]

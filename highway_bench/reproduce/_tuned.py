@@ -10,11 +10,15 @@ from typing import NamedTuple
 import pandas as pd
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import Candidate, TrainingEnd, Trainings
+from highway_bench.decide.candidate import TUNING_SEEDS, Candidate, TrainingEnd, Trainings
+from highway_bench.report.rows import rows_of
+from highway_bench.report.tables.trainability import edge
 from highway_bench.reproduce._measured import Metrics, measured
 from highway_bench.reproduce._paired import ArmRuns, arm
 from highway_bench.reproduce.base import Reproduction
 from highway_bench.reproduce.request import Request
+
+RATE_HINT = f"chosen by the losses on other seeds; the best two rates have {len(TUNING_SEEDS)} runs each"
 
 
 class TunedRuns(NamedTuple):
@@ -71,6 +75,14 @@ def trainings_of(values: Mapping[Cell, Metrics]) -> dict[Cell, TrainingEnd]:
         cell: TrainingEnd(None if math.isnan(loss) else loss, values[cell].get("success") == 1)
         for cell, loss in losses.items()
     }
+
+
+def with_edges(ended: pd.DataFrame, arm: Sequence[str], tuned: Mapping[Hashable, TunedRuns]) -> pd.DataFrame:
+    """``ended``, one row per run, with a column ``edge``: that of the rates that the run's arm tried, or empty.
+
+    The values of the columns ``arm`` are the arm's name in ``tuned``."""
+    edges = [edge(run["rate"], tuned[tuple(run[name] for name in arm)].tried) for run in rows_of(ended)]
+    return ended.assign(edge=edges)
 
 
 def runs_of(one: Candidate, values: Mapping[Cell, Metrics], trainings: Trainings) -> TunedRuns:

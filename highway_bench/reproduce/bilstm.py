@@ -92,7 +92,12 @@ class BiLstmByDepth(Reproduction):
         ]
 
     def claims(self, request: Request) -> Sequence[Claim]:
-        return [claim for corpus in CORPORA for claim in claims_of(corpus, len(self.seeds(request, SEEDS)))]
+        seeds = len(self.seeds(request, SEEDS))
+        return [
+            claim
+            for corpus, training in CORPORA.items()
+            for claim in claims_of(corpus, request.epochs or training.epochs, seeds)
+        ]
 
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         results = accuracies(self.fresh(rows))

@@ -162,12 +162,13 @@ class Claim:
     def _verdict(self, seen: Observation) -> tuple[Verdict, str]:
         """The verdict, and the reason if there is none."""
         against = seen.decisive if seen.against is None else seen.against
+        fewest = min((one.n for one in seen.decisive), default=0)
+        if seen.decisive and fewest < self.least:
+            return Verdict.NOT_TESTABLE, f"{fewest} of at least {self.least} runs"
         if seen.untestable:
             return Verdict.NOT_TESTABLE, seen.untestable
         if not seen.decisive:
             return Verdict.NOT_TESTABLE, "not measured"
-        if (fewest := min(one.n for one in seen.decisive)) < self.least:
-            return Verdict.NOT_TESTABLE, f"{fewest} of at least {self.least} runs"
         if all(self.region.has(one.low, one.high) for one in seen.decisive):
             if seen.unlike:
                 return Verdict.UNDECIDED, seen.unlike

@@ -109,8 +109,7 @@ class FaultyBiLstm(Reproduction):
                 **common,
             ),
             Claim(
-                statement='the faults explain that "highway falls too": where it falls to chance, the correct layer '
-                "does not",
+                statement="with the two faults a deep network falls to chance, and without them it does not",
                 quantity=f"rate of seeds at which the published layer's {at_chance}, and the correct layer's is not",
                 observe=_explained,
                 **counted,

@@ -11,6 +11,7 @@ import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.report.figures import svg_text
+from highway_bench.report.format import counted
 from highway_bench.report.markdown import markdown_table, shown_lines
 from highway_bench.report.provenance import provenance_of
 from highway_bench.reproduce.base import Conclusion, Reproduction
@@ -96,26 +97,30 @@ def budget(cells: Iterable[Cell]) -> str:
     """The runs in a line: ``2 cells of trainability; highway; dense; 2 layers with the block; digits; 3 steps; …``."""
     every = list(cells)
 
-    def span(name: str, values: Iterable[Any]) -> list[str]:
+    def span(name: str, values: Iterable[Any], rest: str = "") -> list[str]:
         known = sorted({value for value in values if value is not None})
         if not known:
             return []
-        return [f"{known[0]} {name}" if len(known) == 1 else f"{known[0]} to {known[-1]} {name}"]
+        return [(counted(known[0], name) if len(known) == 1 else f"{known[0]} to {known[-1]} {name}s") + rest]
 
     def names(values: Iterable[str | None]) -> list[str]:
         distinct = list(dict.fromkeys(value for value in values if value))
         return [", ".join(distinct)] if distinct else []
 
+    tuning = sum(cell.trial is not None and "own_rate" in cell.recipe for cell in every)
+    trials = {cell.trial for cell in every if cell.trial is not None and "own_rate" not in cell.recipe}
+    seeds = {cell.seed for cell in every if cell.trial is None}
     return "; ".join(
         [
-            f"{len(every)} {'cell' if len(every) == 1 else 'cells'} of {names(cell.task for cell in every)[0]}",
+            f"{counted(len(every), 'cell')} of {names(cell.task for cell in every)[0]}",
             *names(cell.block for cell in every),
             *names(cell.family for cell in every),
-            *span("layers with the block", (cell.depth for cell in every)),
+            *span("layer", (cell.depth for cell in every), " with the block"),
             *names(cell.dataset for cell in every),
-            *span("steps", (cell.recipe.get("steps") for cell in every)),
-            *span("items a batch", (cell.batch_size for cell in every)),
-            *span("trials a search", ({len({cell.trial for cell in every if cell.trial is not None}) or None})),
-            *span("seeds", ({len({cell.seed for cell in every if cell.trial is None}) or None})),
+            *span("step", (cell.recipe.get("steps") for cell in every)),
+            *span("item", (cell.batch_size for cell in every), " a batch"),
+            *span("trial", [len(trials) or None], " a search"),
+            *span("tuning run", [tuning or None]),
+            *span("seed", [len(seeds) or None]),
         ]
     )

@@ -30,7 +30,7 @@ from highway_bench.reproduce._measured import measured
 from highway_bench.reproduce._paired import ratio, with_edge
 from highway_bench.reproduce._tuned import TunedReproduction
 from highway_bench.reproduce.base import Conclusion, NotAttempted, register_reproduction
-from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
+from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.reproduce.guards import untrained
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic
 from highway_bench.reproduce.request import Request
@@ -200,8 +200,9 @@ def _guideline(layers: int, request: Request) -> Claim:
         )
 
     return Claim(
-        statement=f"at {layers} layers the guideline's gate bias is {signed(advised)}",
+        statement=f"at {layers} layers the gate bias of the guideline, {signed(advised)}, trains best",
         source=f"{LONG}, §2.2",
+        evidence=Evidence.OURS,  # the paper suggests it as a general guideline, and says that the bias is best tuned
         quantity="final training loss at another bias (one next to it to reproduce, any to contradict) over that at "
         "the advised one",
         unit="×",
@@ -209,7 +210,7 @@ def _guideline(layers: int, request: Request) -> Claim:
         region=Region(least=1.0),
         refuted=(Region(most=1.0),),
         guard=f"if no bias has {LEFT_CHANCE.text} at half of its seeds, or if the advised one or one next to it has it "
-        f"at some seeds, but fewer than {TRAINABLE:.0%}",
+        f"at some seeds, but at fewer than {TRAINABLE:.0%}",
         observe=observe,
         n=request.seeds or SEEDS,
         scatter=SCATTER,

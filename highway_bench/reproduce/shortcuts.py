@@ -74,6 +74,7 @@ class Failure(NamedTuple):
             observe=self.observe,
             n=seeds,
             least=least,
+            irrefutable="the published failures are of 110 layers on CIFAR-10, and these have 34 on digits",
             effect=NEARLY_ALL,
             version=VERSION,
         )
@@ -234,8 +235,9 @@ class Shortcuts(Reproduction):
             [{"case": case.name, "published": case.published} | loss_record(arms[case.name]) for case in CASES]
         )
         findings = [claim.judge(arms) for claim in self.claims(request)]
-        pictures = [picture(table, arms)] if any(arms.values()) else []
-        return Conclusion(findings=findings, tables=[shown(table)], pictures=pictures)
+        steps = request.steps or STEPS
+        pictures = [picture(table, arms, steps)] if any(arms.values()) else []
+        return Conclusion(findings=findings, tables=[shown(table, steps)], pictures=pictures)
 
 
 def cells_of(case: Case, request: Request) -> list[Cell]:

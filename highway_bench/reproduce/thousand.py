@@ -26,10 +26,10 @@ from highway_bench.report.figures.drawing import reference_losses
 from highway_bench.report.format import count, listed, three
 from highway_bench.report.rows import of_task, rows_of
 from highway_bench.report.style import styles as styles_of
-from highway_bench.report.tables.trainability import edge, training_runs
+from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce._cells import sgd, trained
 from highway_bench.reproduce._success_ladder import success_picture, success_table, successes_of
-from highway_bench.reproduce._tuned import TunedReproduction
+from highway_bench.reproduce._tuned import RATE_HINT, TunedReproduction, with_edges
 from highway_bench.reproduce.base import Conclusion, NotAttempted, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Quantity, Region, Share, Statistic
@@ -111,8 +111,7 @@ class Thousand(TunedReproduction):
         ]
         tables = [success_table(successes)] if any(successes.values()) else []
         tuned = self.tuned_runs(rows, request)
-        edges = [edge(run["rate"], tuned[run["block"], run["depth"]].tried) for run in rows_of(ended)]
-        table = _table(ended.assign(edge=edges), curves)
+        table = _table(with_edges(ended, ("block", "depth"), tuned), curves)
         return Conclusion(findings=findings, tables=[*tables, table], pictures=pictures)
 
 
@@ -222,7 +221,7 @@ def _table(ended: pd.DataFrame, curves: pd.DataFrame) -> column.Shown:
         column.whole("width", "width"),
         column.whole("params", "parameters"),
         column.whole("seed", "seed"),
-        column.number("rate", "rate", hint="chosen by the same rule for both blocks"),
+        column.number("rate", "rate", hint=RATE_HINT),
         column.words("edge", "edge of the rates"),
         column.words("result", "outcome"),
         column.number("final_loss", "final loss", "nat", f"mean of the last {TAIL:.0%} of the steps"),

@@ -101,16 +101,17 @@ def test_lines_are_not_made_again(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         return advice(GATE)
 
-    todo = advice_proof.tasks([advice_proof.Known("conv", 5, GATE)])[:6]
+    todo = advice_proof.tasks([advice_proof.Known("conv", 5, GATE), advice_proof.Known("transformer", 5, GATE)])[:6]
     with pytest.raises(KeyboardInterrupt):
         advice_proof.collect(todo, file, make)
     assert len(advice_proof.read_lines(file)) == 3
     advice_proof.collect(todo, file, make)
     assert len(made) == 7
     assert len({(words["repetition"], family) for family, words in made}) == 6
-    known, copies = (row.split(" | ")[3:8] for row in advice_proof.judge(file)[-2:])
-    assert known == ["3", "3 [44 %, 100 %]", "0", "3", "0"]
-    assert copies == ["3", "0 [0 %, 56 %]", "–", "3", "3"]
+    conv, transformer, every, copies = (row.split(" | ")[2:8] for row in advice_proof.judge(file)[-4:])
+    assert (conv[:2], transformer[:2]) == (["conv", "2"], ["transformer", "1"])
+    assert every == ["all", "3", "3 [44 %, 100 %]", "0", "3", "0"]
+    assert copies == ["dense", "3", "0 [0 %, 56 %]", "–", "3", "3"]
 
 
 def test_an_advice_that_is_refused_or_failed_does_not_keep_back_the_others(

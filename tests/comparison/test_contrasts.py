@@ -65,6 +65,12 @@ def test_a_diverged_run_counts_with_the_largest_loss() -> None:
     assert math.isnan(single.loss.value)
 
 
+def test_a_loss_of_zero_has_no_ratio() -> None:
+    assert log_ratios(runs([0.0, 0.1]), runs([0.1, 0.1])) == {}
+    (compared,) = contrasts_of(runs([0.0, 0.1, 0.1]), [runs([0.1, 0.1, 0.1])])
+    assert math.isnan(compared.loss.value)
+
+
 def test_ratio_of_means_is_the_pooled_t_interval() -> None:
     one, other = np.array([0.1, 0.12, 0.11]), np.array([0.1, 0.13, 0.12, 0.11, 0.12])
     result = ratio_of_means(runs(list(one)), runs(list(other)), 0.9)

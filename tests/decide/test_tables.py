@@ -18,6 +18,7 @@ from highway_bench.decide.tables import (
     ladder_table,
     published_shown,
     tables,
+    tries_shown,
     width_shown,
 )
 from highway_bench.errors import BadInput
@@ -77,7 +78,35 @@ def test_a_connection_of_which_a_seed_diverged_is_unstable() -> None:
     assert math.isnan(table.loc[(128, "gru-gate"), "difference_low"])
     shown = width_shown(runs)
     assert "keel" not in {row[0] for row in shown.entries}
-    assert "diverged: gru-gate and keel" in shown.note
+    assert "diverged: keel" in shown.note
+    deeper = pd.concat([RUNS, pd.DataFrame([run("keel", 0, math.nan, depth=24)])])
+    assert "keel" in {row[0] for row in width_shown(deeper).entries}
+
+
+def test_nothing_is_better_than_a_reference_that_diverged_at_a_seed() -> None:
+    diverged = pd.DataFrame([run("pre-norm · depth-aware", 10, math.nan)])
+    table = contrast_table(pd.concat([RUNS, diverged])).set_index(["nominal_width", "block", "steps"])
+    assert table.loc[(64, "keel", 1_500), "verdict"] == "undecided, since pre-norm is unstable"
+    assert table.loc[(128, "keel", 1_500), "verdict"] == "not enough seeds"
+
+
+def test_a_run_that_failed_is_no_run_of_a_contrast() -> None:
+    failed = RUNS.assign(status=RUNS["status"].mask((RUNS["block"] == "keel") & (RUNS["seed"] > 6), "timeout"))
+    table = contrast_table(failed).set_index(["nominal_width", "block", "steps"])
+    assert tuple(table.loc[(64, "keel", 1_500), ["runs", "diverged", "pairs"]]) == (7, 0, 7)
+
+
+def test_a_tuning_run_that_diverged_counts() -> None:
+    tries = [(0.03, 0, 1.0), (0.03, 1, math.nan), (0.01, 0, 1.7), (0.01, 1, 1.8), (0.003, 0, 1.9)]
+    trials = pd.DataFrame(
+        [run("keel", seed, loss) | {"rate": rate, "final_loss": loss} for rate, seed, loss in tries]
+        + [run("mhc", 0, math.nan) | {"rate": 0.01, "final_loss": math.nan}]
+    )
+    shown = tries_shown(trials)
+    assert [row[2:] for row in shown.entries] == [
+        ("keel", "2.52", "0.0100", "2", "3", "1"),
+        ("mhc", "∞", "0.0100", "1", "1", "1"),
+    ]
 
 
 def test_the_reference_alone_gives_no_contrast() -> None:

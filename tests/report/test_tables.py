@@ -505,6 +505,14 @@ def test_a_share_that_may_be_that_of_one_that_trains_is_no_conflict(make: Make) 
     assert Results(pd.concat([frame, pair])).conflicting_verdicts() == []
 
 
+def test_shares_that_the_seeds_do_not_separate_are_no_conflict(make: Make) -> None:
+    """6 of 10 surely fails, but it does not differ significantly from 5 of 5."""
+    pair = ladder(make, {("plain", 10): [0.1] * 5}).assign(family="dense-pair")
+    for trained, conflicts in ((6, 0), (2, 1)):
+        frame = ladder(make, {("plain", 10): [0.1] * trained + [2.0] * (10 - trained)})
+        assert len(Results(pd.concat([frame, pair])).conflicting_verdicts()) == conflicts
+
+
 def test_a_depth_at_which_no_run_finished_ends_the_frontier(make: Make) -> None:
     frame = ladder(make, {("plain", 10): [0.1] * 5, ("plain", 100): [0.1] * 5})
     lost = [make["cell"]("trainability", "plain", "dense", 50, dataset="digits", recipe=make["ladder"], seed=seed)

@@ -24,7 +24,7 @@ from highway_bench.reproduce import running as reproducing
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, reproductions
 from highway_bench.reproduce.claims import Claim, Observation
-from highway_bench.reproduce.findings_page import folder_for
+from highway_bench.reproduce.findings_page import budget, folder_for
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic
 from highway_bench.reproduce.request import Request
 
@@ -90,6 +90,14 @@ def tiny() -> Iterator[Tiny]:
 def call(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     monkeypatch.chdir(tmp_path)
     return lambda *words: CliRunner().invoke(app, ["reproduce", *map(str, words)], prog_name="highway-bench")
+
+
+def test_the_budget_counts_the_trials_of_searches_apart_from_tuning_runs() -> None:
+    cells = reproductions.get("flops").cells(Request())[:1]
+    tuning = [cells[0].but(trial=trial, recipe={"rate": 0.1, "own_rate": True}) for trial in (0, 1)]
+    assert budget(cells).endswith("; 1 item a batch; 1 seed")
+    assert budget([*cells, *tuning]).endswith("; 1 item a batch; 2 tuning runs; 1 seed")
+    assert budget([*cells, cells[0].but(trial=0)]).endswith("; 1 item a batch; 1 trial a search; 1 seed")
 
 
 @pytest.mark.slow

@@ -186,6 +186,8 @@ def _depths(part: pd.DataFrame) -> str:
 def _caption(contest: dict[str, object], mean: pd.DataFrame, where: str = "") -> str:
     counts: Sequence[int] = sorted(set(mean["n"]))
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    if counts == [1]:
+        return f"{contest_text(contest)}. One seed that trains."
     return (
         f"{contest_text(contest)}. Means over the n = {n} seeds that train, bands 95 % t intervals; thin lines"
         f"{where} are single seeds, where there are fewer than ten."

@@ -1,4 +1,5 @@
-"""Conflicting verdicts: a block trains with one start or kind of branch and surely does not with another.
+"""Conflicting verdicts: a block trains with one start or kind of branch and surely does not with another, and their
+shares of seeds differ significantly (Fisher's exact test, 5 %).
 
 Such a verdict depends on the start or the branch as much as on the block.
 """
@@ -9,7 +10,9 @@ import itertools
 from dataclasses import dataclass
 
 import pandas as pd
+from scipy import stats
 
+from highway_bench.measure.statistics import CONFIDENCE
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.rows import block_label, groups, rows_of, start_of, without_start
 from highway_bench.report.tables.trainability import Contests, surely_fails
@@ -43,11 +46,12 @@ def conflicting_verdicts(contests: Contests, about: Descriptions) -> list[Confli
     for setting, part in groups(rungs, alike):
         cells = rows_of(part)
         train, stall = (
-            sorted({(cell["family_label"], cell["start"]) for cell in cells if has(cell)})
+            {(cell["family_label"], cell["start"]): (cell["k"], cell["n"]) for cell in cells if has(cell)}
             for has in (lambda cell: cell["verdict"] == TRAINS, surely_fails)
         )
-        for one, other in itertools.product(train, stall):
-            if (one[0] == other[0]) != (one[1] == other[1]):  # they differ in the family or in the start, not in both
+        for one, other in itertools.product(sorted(train), sorted(stall)):
+            differ_in_one = (one[0] == other[0]) != (one[1] == other[1])  # in the family or in the start, not in both
+            if differ_in_one and are_apart(train[one], stall[other]):
                 trains, stalls = (block_label(family, None, start) for family, start in (one, other))
                 key = str(setting["block"]), trains, stalls, str(setting["machine_label"])
                 conflicts.setdefault(key, []).append(int(str(setting["depth"])))
@@ -55,3 +59,9 @@ def conflicting_verdicts(contests: Contests, about: Descriptions) -> list[Confli
         ConflictingVerdict(block, trains, stalls, tuple(sorted(depths)), machine)
         for (block, trains, stalls, machine), depths in conflicts.items()
     ]
+
+
+def are_apart(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether two shares, each given as (successes, runs), differ significantly by Fisher's exact test."""
+    counts = [[successes, runs - successes] for successes, runs in (one, other)]
+    return bool(stats.fisher_exact(counts).pvalue < 1 - CONFIDENCE)
