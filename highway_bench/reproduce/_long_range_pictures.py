@@ -18,7 +18,7 @@ from highway_bench.report.figures.base import dodge, head, joined, legend, log_a
 from highway_bench.report.format import between, count
 from highway_bench.report.style import Style
 from highway_bench.report.style import styles as styles_of
-from highway_bench.report.tables.trainability import edge
+from highway_bench.reproduce._tuned import RATE_HINT
 
 MISSED = 1.3  # × the budget: the y value at which a miss is drawn
 
@@ -39,8 +39,8 @@ def _range(values: Sequence[float]) -> str:
     return low if low == high else f"{low}–{high}"
 
 
-def table_of(runs: pd.DataFrame, rates: Sequence[float]) -> pd.DataFrame:
-    """One row per length, family and block, from the ``runs`` of all seeds, tuned over ``rates``."""
+def table_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per length, family and block, from the ``runs`` of all seeds."""
     records = []
     order = {"block": UNDESCRIBED.block_order(runs["block"]).index}
     arm = ["seq_len", "family", "block"]
@@ -59,7 +59,7 @@ def table_of(runs: pd.DataFrame, rates: Sequence[float]) -> pd.DataFrame:
                 "width": part["width"].max(),
                 "params": part["params"].max(),
                 "rate": part["rate"].median(),
-                "edge": edge(part["rate"].median(), rates),
+                "edge": first["edge"],
                 "hits": f"{reached} of {len(part)} {between(low, high)}",
                 "steps": steps_text(list(part["hit"])),
                 "relative": loss.value if loss else math.nan,
@@ -71,7 +71,7 @@ def table_of(runs: pd.DataFrame, rates: Sequence[float]) -> pd.DataFrame:
     return pd.DataFrame(records)
 
 
-def shown(table: pd.DataFrame, note: str, rates: int) -> column.Shown:
+def shown(table: pd.DataFrame, note: str) -> column.Shown:
     """The rows of ``table_of`` as a table of the page."""
     columns = [
         column.whole("length", "T"),
@@ -79,7 +79,7 @@ def shown(table: pd.DataFrame, note: str, rates: int) -> column.Shown:
         column.words("block", "block"),
         column.whole("width", "width"),
         column.whole("params", "parameters"),
-        column.number("rate", "rate", hint=f"the best of {rates}, by one run each on another seed"),
+        column.number("rate", "rate", hint=RATE_HINT),
         column.words("edge", "edge of the rates"),
         column.words("hits", "seeds that hit", "of those that ended, with Wilson's 95 % interval"),
         column.words("steps", "steps to the hit", "range over seeds"),

@@ -110,7 +110,7 @@ class Region:
             return f"between {bound_text(self.least)} and {bound_text(self.most)}{after}"
         words = ("at least", "at most") if self.closed else ("above", "below")
         word, bound = (words[0], self.least) if math.isfinite(self.least) else (words[1], self.most)
-        return f"{word} {bound_text(bound)}{after}"
+        return f"{word} {bound_text(bound)}{with_space('point') if (bound, unit) == (1, 'points') else after}"
 
 
 def bound_text(bound: float) -> str:

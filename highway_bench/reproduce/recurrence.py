@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
-from highway_bench.cell import Cell
+from highway_bench.decide.candidate import Candidate
+from highway_bench.decide.rates import FIRST_ADAMW_RATES
 from highway_bench.report import columns as column
 from highway_bench.report.format import count
-from highway_bench.report.tables.trainability import edge, training_runs
+from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._long_range_pictures import steps_text
-from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
+from highway_bench.reproduce._tuned import RATE_HINT, TunedReproduction, with_edges
+from highway_bench.reproduce.base import Conclusion, NotAttempted, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Quantity, Region, Share, Statistic
 from highway_bench.reproduce.request import Request
@@ -24,7 +27,6 @@ from highway_bench.success.judging import THRESHOLD
 SHORT, LONG = 10, 100  # steps of a series
 WIDTH, BATCH = 32, 32
 STEPS, SEEDS = 2_000, 10
-RATES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
 BLOCKS = {"plain": "h = g(z)", "residual": "h + g(z)", "highway": "(1 − T) h + T g(z)"}
 SHORTCUTS = tuple(block for block in BLOCKS if block != "plain")
 LECTURE = "a lecture on highway networks"
@@ -41,7 +43,7 @@ CountsByLength = Mapping[tuple[str, int], tuple[int, int]]
     title="Adding two numbers of a series by plain, residual and gated recurrence",
     source=LECTURE,
 )
-class RecurrenceThroughTime(Reproduction):
+class RecurrenceThroughTime(TunedReproduction):
     """One tanh layer with a block, applied at every step of a series of 10 or 100 steps, read at the last step.
 
     Its input is its own last output and the step's number and mark; the sum of the two marked numbers is the target.
@@ -51,18 +53,17 @@ class RecurrenceThroughTime(Reproduction):
     """
 
     takes = frozenset({"steps", "seeds"})
-    version = RuleVersion(3, "2026-11-25", seen=42)  # earlier versions had rates whose best was the lowest or highest
+    # Versions 1 and 2 had rates whose best was the lowest or highest. In version 3 a single run chose the rate
+    version = RuleVersion(4, "2026-11-28", seen=52)
     not_attempted = (
         NotAttempted(
             "LSTM and GRU, whose gates read more than one state", "arXiv:1603.03116", "they are no blocks here"
         ),
     )
 
-    def cells(self, request: Request) -> list[Cell]:
+    def arms(self, request: Request) -> dict[Hashable, Candidate]:
         recipe = {
             "optimiser": "adam",
-            "rate": "tuned",
-            "rates": list(RATES),
             "decay": 0.1,
             "clip": 1.0,
             "steps": request.steps or STEPS,
@@ -70,8 +71,10 @@ class RecurrenceThroughTime(Reproduction):
             "layout": "through-time",
             "together": SEEDS,
         }
-        return [
-            trained(
+        seeds = self.seeds(request, SEEDS)
+        found: dict[Hashable, Candidate] = {}
+        for length, block in itertools.product((SHORT, LONG), BLOCKS):
+            template = trained(
                 block,
                 "dense",
                 family_options={"activation": "tanh"},
@@ -82,12 +85,9 @@ class RecurrenceThroughTime(Reproduction):
                 seq_len=length,
                 recipe=recipe,
                 device=request.device,
-                seed=seed,
             )
-            for length in (SHORT, LONG)
-            for block in BLOCKS
-            for seed in self.seeds(request, SEEDS)
-        ]
+            found[length, block] = Candidate(template, (length,), FIRST_ADAMW_RATES, fresh=seeds, more=())
+        return found
 
     def claims(self, request: Request) -> Sequence[Claim]:
         common: dict[str, Any] = {
@@ -140,7 +140,8 @@ class RecurrenceThroughTime(Reproduction):
         findings = [claim.judge(successes) for claim in self.claims(request)]
         ended = ended.sort_values("block", kind="stable", key=lambda names: names.map([*BLOCKS].index))
         ended = ended.sort_values("seq_len", kind="stable")
-        tables = [_shown(ended, request.steps or STEPS)] if len(ended) else []
+        runs = with_edges(ended, ("seq_len", "block"), self.tuned_runs(rows, request))
+        tables = [_shown(runs, request.steps or STEPS)] if len(runs) else []
         return Conclusion(findings=findings, tables=tables)
 
 
@@ -187,7 +188,7 @@ def _shown(ended: pd.DataFrame, steps: int) -> column.Shown:
                 "steps": steps_text(list(hits)),
                 "loss": own["final_loss"].median(),
                 "rate": own["rate"].median(),
-                "edge": edge(own["rate"].median(), RATES),
+                "edge": own["edge"].iloc[0],
                 "params": own["params"].max(),
             }
         )
@@ -198,7 +199,7 @@ def _shown(ended: pd.DataFrame, steps: int) -> column.Shown:
         column.words("succeeded", "seeds that learn it"),
         column.words("steps", "steps to a tenth of chance", "range over seeds"),
         column.number("loss", "median final loss", "1", "mean squared error; chance is 1/6"),
-        column.number("rate", "rate", hint=f"the best of {len(RATES)}, by one run each on another seed"),
+        column.number("rate", "rate", hint=RATE_HINT),
         column.words("edge", "edge of the rates"),
         column.whole("params", "parameters"),
     ]

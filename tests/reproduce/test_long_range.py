@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 import pytest
 
-from highway_bench.execution.needs import with_needs
-from highway_bench.report.rows import prepared
+from highway_bench.cell import Cell
 from highway_bench.reproduce import long_range
+from highway_bench.reproduce._tuned import TunedReproduction
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Evidence, Verdict
 from highway_bench.reproduce.request import Request
-from highway_bench.results.schema import row
+from tests.reproduce import conftest
 
 LONG_RANGE = reproductions.get("long-range")
+assert isinstance(LONG_RANGE, TunedReproduction)
 MISS = math.inf
 Steps = Mapping[str, Mapping[int, float]]  # family → length → step of the hit
 
@@ -34,26 +34,16 @@ THE_OTHER_WAY: Steps = {
 def rows_of(steps: Steps, *, missed: Mapping[tuple[str, int], int] | None = None, seeds: int = 10) -> pd.DataFrame:
     """Rows of all runs and of the tuning runs. Every block of a family hits at these steps, plus 3 per seed; the first
     ``missed`` seeds of a family and a length miss."""
-    rows = []
-    for number, cell in enumerate(with_needs(LONG_RANGE.cells(Request(seeds=seeds)))):
+
+    def metrics(cell: Cell) -> dict[str, float]:
         family, length, seed = cell.family, int(cell.seq_len or 0), cell.seed - LONG_RANGE.version.seen
-        hit = MISS if 0 <= seed < (missed or {}).get((family, length), 0) else steps[family][length] + 3 * seed
-        own = cell.columns() | {
-            "time_utc": "2026-01-01",
-            "machine": "m",
-            "digest": str(number),
-            "params": 1_000,
-            "status": "ok" if hit < MISS else "stalled",
-        }
-        values: dict[str, Any] = {
-            "steps_to_threshold": hit if hit < MISS else None,
-            "success": float(hit < MISS),
-            "final_loss": 0.001 if hit < MISS else 0.16,
-            "rate": 0.003,
-            "step_seconds": 0.02,
-        }
-        rows += [row(**own, metric=metric, value=value) for metric, value in values.items()]
-    return prepared(pd.DataFrame(rows))
+        hit = MISS if seed < (missed or {}).get((family, length), 0) else steps[family][length] + 3 * seed
+        reached = {"steps_to_threshold": hit} if hit < MISS else {}
+        ended = {"success": float(hit < MISS), "final_loss": 0.001 if hit < MISS else 0.16}
+        return {**ended, **reached, "rate": cell.recipe["rate"], "step_seconds": 0.02}
+
+    rows = conftest.rows_of(conftest.followed(LONG_RANGE, Request(seeds=seeds), metrics))
+    return rows.assign(params=1_000.0)
 
 
 def outcome(steps: Steps, *, missed: Mapping[tuple[str, int], int] | None = None, seeds: int = 10) -> Conclusion:
@@ -65,10 +55,11 @@ def verdicts(result: Conclusion, what: str = "") -> list[Verdict]:
     return [one.verdict for one in result.findings if what in one.claim.statement]
 
 
-def test_all_are_tuned_over_the_same_rates_within_the_same_steps() -> None:
-    cells = LONG_RANGE.cells(Request())
-    assert len({str(cell.recipe) for cell in cells}) == 1
-    assert {cell.recipe["rate"] for cell in cells} == {"tuned"}
+def test_all_begin_with_the_same_rates_within_the_same_steps() -> None:
+    arms = LONG_RANGE.arms(Request()).values()
+    cells = [one.template for one in arms]
+    assert len(cells) == 4 * 4
+    assert len({str(cell.recipe) for cell in cells}) == len({str(one.first) for one in arms}) == 1
     assert {cell.recipe["layout"] for cell in cells} == {"last-step"}
     assert {(cell.family, cell.block, cell.width) for cell in cells} == {
         ("attention", "pre-norm", 32),
@@ -159,7 +150,7 @@ def test_failed_runs_are_not_misses() -> None:
 def test_the_claims_are_the_same_whatever_is_missing() -> None:
     rows, claims = rows_of(LIKE_THE_CLAIM), [one.claim.statement for one in outcome(LIKE_THE_CLAIM).findings]
     assert set(verdicts(LONG_RANGE.conclude(rows, Request()))) == {Verdict.REPRODUCED}
-    digests = sorted(set(rows["digest"]), key=int)
+    digests = sorted(set(rows["digest"]))
     parts = [rows[rows["digest"] != digest] for digest in digests[::40]]
     families = [rows[rows["family"] != family] for family in long_range.FAMILIES]
     for part in (rows[:0], rows.assign(status="timeout", value=float("nan")), *families, *parts):

@@ -12,6 +12,7 @@ from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.recurrence import LONG, SHORT
 from highway_bench.reproduce.request import Request
+from tests.reproduce.conftest import followed
 
 STUDY = reproductions.get("recurrence")
 EVERY = {(block, length): 10 for block in ("plain", "residual", "highway") for length in (SHORT, LONG)}
@@ -21,7 +22,8 @@ R, U, C, N = Verdict.REPRODUCED, Verdict.UNDECIDED, Verdict.CONTRADICTED, Verdic
 def measured(cell: Cell, successes: Mapping[tuple[str, int], int]) -> dict[str, float]:
     succeeds = cell.seed - STUDY.version.seen < successes[cell.block, cell.depth]
     reached = {"steps_to_threshold": 300.0} if succeeds else {}
-    return {"final_loss": 0.01 if succeeds else 0.16, "success": float(succeeds), "rate": 0.01, **reached}
+    rate = cell.recipe["rate"]
+    return {"final_loss": 0.01 if succeeds else 0.16, "success": float(succeeds), "rate": rate, **reached}
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,7 @@ def measured(cell: Cell, successes: Mapping[tuple[str, int], int]) -> dict[str, 
 )
 def test_the_verdicts(rows_of: Any, successes: Mapping[tuple[str, int], int], expected: list[Verdict]) -> None:
     request = Request(device="cpu")
-    rows = rows_of({cell: measured(cell, {**EVERY, **successes}) for cell in STUDY.cells(request)})
+    rows = rows_of(followed(STUDY, request, lambda cell: measured(cell, {**EVERY, **successes})))
     result = STUDY.outcome(rows, request)
     assert [one.verdict for one in result.findings] == expected
     assert [entry[0] for entry in result.tables[0].entries] == ["10"] * 3 + ["100"] * 3
