@@ -32,7 +32,7 @@ from highway_bench.history import Paths
 from highway_bench.history.files import write_text
 from highway_bench.peers.table import peer_table, peer_tables
 from highway_bench.report.answer_table import answer_table
-from highway_bench.report.columns import Shown
+from highway_bench.report.columns import Head, Shown
 from highway_bench.report.definitions import DEFINITIONS
 from highway_bench.report.figures import NothingToShow, Picture, figures, svg_text
 from highway_bench.report.format import between, quantity, three
@@ -172,9 +172,9 @@ def priced(study: Study, cost: Study, committed: Committed) -> Study:
     return Study(study.name, study.command, chosen, {**cost.runs, **study.runs})
 
 
-def markdown(shown: Shown) -> str:
-    """A table with its note, in Markdown; empty without rows."""
-    return "\n".join(shown_lines(shown)) if shown.entries else ""
+def markdown(shown: Shown, explained: set[Head] | None = None) -> str:
+    """A table with its note, in Markdown; empty without rows. ``explained`` are headings that tables above it have."""
+    return "\n".join(shown_lines(shown, explained)) if shown.entries else ""
 
 
 def matrix_row(row: tuple[str, str, Sequence[MatrixCell]]) -> list[str]:
@@ -241,6 +241,7 @@ HELPERS: Mapping[str, Any] = {
     "definitions": dict(DEFINITIONS),
     "forecast": forecast,
     "gate_tables": gate_tables,
+    "headings": set,
     "in_short": tables.in_short,
     "language_in_short": language_in_short,
     "markdown_table": lambda heads, rows: "\n".join(markdown_table(heads, rows)),

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.fit import Fit
+from highway_bench.advice.joinable import modules_of
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.cell import Cell
+from highway_bench.families.seeding import seeded
 from highway_bench.forecast import Forecast, NoSkill
 from highway_bench.forecast.page import verdict_text
 from highway_bench.provenance.free_memory import gib
@@ -25,9 +29,23 @@ def notes_on(request: AdviceRequest, fitted: Fit, timed_depth: int) -> list[str]
         notes.append(
             f"Steps were timed and bytes counted at depth {timed_depth}: at {request.depth} it takes too long."
         )
+    if norms := own_norms(request):
+        notes.append(
+            f"The layer has a norm of its own ({listed(norms)}). If that comes first, residual with this layer is what "
+            "is often called pre-norm, and pre-norm has two norms."
+        )
     if request.loss is not None:
         notes.append(f"The loss is {request.loss}; the best constant prediction has {request.chance_loss:.3g}.")
     return notes
+
+
+def own_norms(request: AdviceRequest) -> list[str]:
+    """The kinds of norms in a layer of the user's own, by their classes."""
+    if ":" not in request.family.name:
+        return []
+    with torch.device("cpu"), seeded(0):
+        parts = [part for module in modules_of(request.family, request.width) for part in module.modules()]
+    return sorted({type(part).__name__ for part in parts if "norm" in type(part).__name__.lower()})
 
 
 def forecast_notes(result: Forecast | NoSkill | None) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from optuna.study import Study
 
+from highway_bench.advice.building import building_line
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.costs import RelativeCost
 from highway_bench.advice.finals import ALPHA, MOST, Behind, JudgedFinals, QualityVerdict
@@ -147,7 +148,8 @@ class Advice:
             return f"{names} are equal: {cost}."
         needed = self.quality.needed
         seeds = f"about {needed} seeds" if needed else f"more than {MOST_SEEDS} seeds"
-        cheaper = f" The cheapest of them is {self.cheapest}." if self.cheaper_surely else ""
+        lowest = ", which has the lowest loss too" if self.cheapest == self.quality.best else ""
+        cheaper = f" The cheapest of them is {self.cheapest}{lowest}." if self.cheaper_surely else ""
         return f"Undecided between {names}: it would need {seeds}, not {self.quality.seeds}.{cheaper}"
 
     @property
@@ -165,8 +167,9 @@ class Advice:
         return next((one for one in self.quality.behind if one.name == connection), None)
 
     def lines(self) -> list[str]:
-        """The answer, and then one line for each of the three questions."""
-        return [self.headline, self.training_line(), self.cost_line(), self.quality_line()]
+        """The answer, one line for each of the three questions, and how the connections to use are built."""
+        built = building_line(self)
+        return [self.headline, self.training_line(), self.cost_line(), self.quality_line(), *([built] if built else [])]
 
     def training_line(self) -> str:
         """Does it train?"""

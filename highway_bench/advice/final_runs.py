@@ -105,7 +105,8 @@ class FinalRuns:
             one: [self.request.run(one, steps, rate, seed, evaluate="end") for seed in self.request.final_seeds(seeds)]
             for one, rate in rates.items()
         }
-        self.measured.measure([cell for together in zip(*runs.values(), strict=True) for cell in together])
+        cells = [cell for together in zip(*runs.values(), strict=True) for cell in together]
+        self.measured.measure(cells, f"finals: {len(runs)} connections, {steps:,} steps each")
         return runs
 
     def losses(self, cells: Sequence[Cell]) -> list[float | None]:

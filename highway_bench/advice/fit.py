@@ -35,6 +35,6 @@ def workers_that_fit(need: PeakByDepth, depth: int, workers: int, device: str) -
     if need.at(depth) > available:
         raise BadInput(
             f"depth {depth:,} does not fit memory: a training step of pre-norm needs about {gib(need.at(depth))}, and "
-            f"{gib(available)} may be used; depth {need.depth_in(available):,} would fit"
+            f"{gib(available)} may be used; depth {need.depth_in(available):,} would fit memory"
         )
     return min(workers, usable // (need.at(depth) + PROCESS_BYTES))

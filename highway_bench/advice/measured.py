@@ -31,7 +31,8 @@ class TimedSteps(NamedTuple):
 class MeasuredCells:
     """Measures cells that ``store`` lacks, and has the results of all that were requested.
 
-    ``failures`` are the reasons of cells without a result, ``seconds`` the times of those measured now.
+    ``on_stage`` receives the name of what is measured next. ``failures`` are the reasons of cells without a result,
+    ``seconds`` the times of those measured now.
     """
 
     def __init__(
@@ -42,10 +43,11 @@ class MeasuredCells:
         engine: AnyEngine = "local",
         workers: int = 1,
         on_event: Callable[[Event], None] | None = None,
+        on_stage: Callable[[str], None] = lambda what: None,
         command: Sequence[str] | None = None,
     ) -> None:
         self.store, self.plugins, self.engine, self.workers = store, tuple(plugins), engine, workers
-        self.command = command
+        self.command, self.on_stage = command, on_stage
         self.failures: dict[Cell, str] = {}
         self.seconds: dict[Cell, float] = {}
         self._on_event = on_event or (lambda event: None)
@@ -56,8 +58,9 @@ class MeasuredCells:
         """Whether ``cell`` was requested, whatever its result."""
         return cell in self._digests
 
-    def measure(self, cells: Iterable[Cell]) -> None:
-        """Measure ``cells``, each once."""
+    def measure(self, cells: Iterable[Cell], what: str) -> None:
+        """Measure ``cells``, each once; ``what`` names them to ``on_stage``."""
+        self.on_stage(what)
         wanted = tuple(dict.fromkeys(cells))
         result = Plan(wanted, self.plugins).run(
             self.store, engine=self.engine, workers=self.workers, on_event=self._event, command=self.command

@@ -19,7 +19,7 @@ from highway_bench.advice.answer import (
     interval,
     percent,
 )
-from highway_bench.advice.connections import Connection
+from highway_bench.advice.building import start_about, start_in
 from highway_bench.advice.figure import losses_figure
 from highway_bench.advice.finals import EQUAL
 from highway_bench.advice.learning import EXPLAINED, Learning
@@ -83,6 +83,7 @@ def finalists_table(advice: Advice) -> Shown:
         _text("verdict", lambda one: relation(advice, one)),
         _text("loss against the best", lambda one: difference(advice, one), f"with its interval of {CONFIDENCE}"),
         _text("final loss", lambda one: three(one.loss), "mean over seeds of the training loss at the end"),
+        _text("learning rate", lambda one: three(one.rate)),
         _text("test accuracy", lambda one: NONE if one.accuracy is None else f"{three(100 * one.accuracy)} %"),
         _text("does it train?", lambda one: f"{one.learning}: {one.succeeded} of {one.runs} reach the threshold"),
         _text("step ÷ pre-norm's", lambda one: str(one.cost), "with its 95 % interval over processes"),
@@ -140,12 +141,8 @@ def equations(advice: Advice) -> dict[str, str]:
 
 def starts(advice: Advice) -> dict[str, str]:
     """How each connection that was compared begins."""
-    return {", ".join(one.connection): start_about(one.connection) for one in advice.results}
-
-
-def start_about(connection: Connection) -> str:
-    """How a connection begins, as its block describes it."""
-    return next(start.about for start in blocks.get(connection.block).starts if start.name == connection.start)
+    layer = advice.about["layer"]
+    return {", ".join(one.connection): start_in(layer, one.connection) for one in advice.results}
 
 
 def remark(advice: Advice, one: ConnectionResult) -> str:

@@ -246,6 +246,9 @@ def sized(layer: AnyLayer, options: Mapping[str, Any], width: int | None) -> tup
     if isinstance(layer, Family) or (isinstance(layer, str) and ":" not in layer):
         result = layer if isinstance(layer, Family) else make_family(layer, **options)
         return result, checked_width(result, width)
+    if isinstance(layer, str) and (file := re.fullmatch(r"(.*/)?([^/]+)\.py:(.+)", layer)):
+        folder = f", in the folder {file[1]}" if file[1] else ""
+        raise BadInput(f"{layer!r} names a file, and a layer is named by its module: {file[2]}:{file[3]}{folder}")
     make = partial(make_family, layer) if isinstance(layer, str) else partial(family, layer)
     try:
         result = make(**options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from highway_bench.advice.request import AnyLayer, requested
 from highway_bench.advice.stored import Decisions
 from highway_bench.advice.work import AdviceWork
 from highway_bench.execution.engines import AnyEngine
-from highway_bench.execution.progress_bar import showing_progress
+from highway_bench.execution.progress_bar import showing_progress, stderr_console
 from highway_bench.forecast import fit_from
 from highway_bench.plan.plan import AnyPath
 from highway_bench.plugins import load_plugins
@@ -96,8 +97,15 @@ def advise(
             engine=engine,
             workers=fitted.workers,
             on_event=on_event,
+            on_stage=partial(print_stage, began, minutes) if progress else lambda what: None,
             command=command,
         )
         work = AdviceWork(request, fitted, measured, Decisions(folder / "decisions.json"), began, foreseen)
         advice = work.advice(folder)
         return write_page(advice, folder, store)
+
+
+def print_stage(began: float, minutes: float, what: str) -> None:
+    """Print what is measured next, and how much of the time has passed."""
+    passed = (time.monotonic() - began) / 60
+    stderr_console().print(f"{what}, after {passed:.1f} of {minutes:g} min", highlight=False, markup=False)

@@ -52,11 +52,11 @@ class AdviceWork:
         plan = self.decisions.once("halving", lambda: self.decide_halving(pace, costs))
         connections = [Connection(*one) for one in plan["connections"]]
         starts = {one: start_cells(self.request, one) for one in connections}
-        self.measured.measure([cell for cells in starts.values() for cell in cells])
+        self.measured.measure([cell for cells in starts.values() for cell in cells], "signal and gradient at the start")
         rungs = HalvingPlan(len(connections), plan["steps"], plan["rungs"], plan["seeds"], plan["kept"])
         halving = Halving(self.request, connections, rungs, self.measured)
         while cells := halving.pending():
-            self.measured.measure(cells)
+            self.measured.measure(cells, f"trainings of {cells[0].recipe['steps']:,} of {rungs.ladder[-1]:,} steps")
         finals = FinalRuns(self.request, self.fit, self.measured, self.decisions, halving, pace, self.began)
         runs, rate_notes = finals.measure()
         foreseen = self.forecast.of_runs(self.measured.store.frame()) if isinstance(self.forecast, Forecast) else {}
@@ -105,7 +105,7 @@ class AdviceWork:
         for attempt in itertools.count():
             seeds, began = range(attempt * runs, (attempt + 1) * runs), time.monotonic()
             cells = [self.request.run(first, PACE_STEPS, self.request.first_rates[-1], seed) for seed in seeds]
-            self.measured.measure(cells)
+            self.measured.measure(cells, "time of a training step")
             if all(cell in self.measured.seconds or cell in self.measured.failures for cell in cells):
                 break
         steps = [value for cell in cells if (value := self.measured.value(cell, "step_seconds")) is not None]
@@ -125,7 +125,7 @@ class AdviceWork:
             )
         )
         cells = cost_cells(request, names, plan)
-        self.measured.measure([*cells["memory"], *cells["throughput"]])
+        self.measured.measure([*cells["memory"], *cells["throughput"]], "step times and bytes of every connection")
         return plan, block_costs(cells, self.measured)
 
     def decide_halving(self, pace: Pace, costs: Mapping[str, RelativeCost]) -> dict[str, Any]:

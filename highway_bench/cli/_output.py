@@ -18,7 +18,7 @@ from highway_bench.writing import writing
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from highway_bench.report.columns import Shown
+    from highway_bench.report.columns import Head, Shown
 
 JSON_SCHEMA = 4  # of what --json prints; raised when a key goes, or when its type or meaning changes
 PIPED_WIDTH = 160  # columns where the output is no terminal
@@ -80,7 +80,8 @@ def write_tables(tables: Sequence[Shown], path: Path) -> None:
     if path.suffix == ".tex":
         lines = [latex(one) for one in tables]
     else:
-        lines = [line for one in tables for line in (f"## {one.title}", "", *shown_lines(one), "")]
+        explained: set[Head] = set()
+        lines = [line for one in tables for line in (f"## {one.title}", "", *shown_lines(one, explained), "")]
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(lines), encoding="utf-8")

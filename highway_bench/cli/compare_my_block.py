@@ -68,6 +68,8 @@ def compare_my_block(
             ["family", "width", "depths"],
             [[one.template.family, one.template.width, ", ".join(map(str, one.depths))] for one in candidates],
             right=["width"],
+            note=f"A depth is begun only if it would end within {minutes:g} minutes (--minutes) and the block trained "
+            "at the depth before it.",
         )
         return
     try:
@@ -113,15 +115,16 @@ def print_comparison(compared: BlockComparison, store: Path) -> None:
     typer.echo()
     print_table(
         "Each connection",
-        ["family", "depth", "connection", f"{compared.block} is", "success, difference", "loss ÷ its loss"],
+        ["family", "depth", "connection", f"{compared.block} is", "share that succeeds, difference", "loss ÷ its loss"],
         [
             [one.family, one.depth, other.other, other.standing, other.success, ratio(other)]
             for one in compared.positions
             for other in one.contrasts
         ],
         right=["depth"],
-        note="Differences of success hold together with 95 % in a family and depth (Bonferroni); p of the losses is "
-        "corrected by Holm. Losses are compared where more than half of the seeds of both succeed.",
+        note="Shares are of seeds, from 0 to 1; the intervals of their differences hold together with 95 % in a family "
+        "and depth (Bonferroni). Losses are compared where more than half of the seeds of both succeed, and their p is "
+        "corrected by Holm.",
     )
     for line in compared.missing:
         typer.echo(f"not measured: {line}")

@@ -156,7 +156,7 @@ def chosen_references(part: str, families: Sequence[str] = ()) -> dict[str, list
             by_family.setdefault(candidate.template.family, []).append(candidate)
     for name in families:
         if name not in by_family:
-            raise UnknownName(f"family of part {part!r}", name, by_family)
+            raise UnknownName(f"family of part {part!r} (--part names another one)", name, by_family)
     return {name: starts for name, starts in by_family.items() if not families or name in families}
 
 

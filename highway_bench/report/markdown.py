@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from highway_bench.report.columns import Shown
+from highway_bench.report.columns import Head, Shown
 
 
-def shown_lines(shown: Shown) -> list[str]:
-    """A table for print, with the hints of its headings and its note."""
+def shown_lines(shown: Shown, explained: set[Head] | None = None) -> list[str]:
+    """A table for print, with the hints of its headings and its note.
+
+    Headings that are in ``explained`` have their hint above already; the others are added to it."""
     lines = markdown_table([one.text for one in shown.heads], shown.entries)
-    hints = " ".join(f"*{one.text}*: {one.hint}." for one in shown.heads if one.hint)
+    hints = " ".join(f"*{one.text}*: {one.hint}." for one in shown.heads if one.hint and one not in (explained or ()))
+    if explained is not None:
+        explained.update(shown.heads)
     return lines + [line for text in (hints, shown.note) if text for line in ("", text)]
 
 

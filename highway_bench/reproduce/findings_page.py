@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from highway_bench.cell import Cell
+from highway_bench.report.columns import Head
 from highway_bench.report.figures import svg_text
 from highway_bench.report.format import counted
 from highway_bench.report.markdown import markdown_table, shown_lines
@@ -78,8 +79,9 @@ def markdown(
             for one in outcome.findings
         ],
     )
+    explained: set[Head] = set()
     for shown in outcome.tables:
-        lines += ["", f"## {shown.title}", "", *shown_lines(shown)]
+        lines += ["", f"## {shown.title}", "", *shown_lines(shown, explained)]
     for picture in outcome.pictures:
         lines += ["", f"![{picture.title}]({picture.name}.svg)", "", picture.caption]
     if reproduction.not_attempted:

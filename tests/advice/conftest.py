@@ -163,7 +163,7 @@ class GivenCells:
     def __contains__(self, cell: object) -> bool:
         return cell in self.known
 
-    def measure(self, cells: Iterable[Cell]) -> None:
+    def measure(self, cells: Iterable[Cell], what: str) -> None:
         self.rounds.append(list(cells))
         self.known.update(self.rounds[-1])
 

@@ -112,6 +112,23 @@ def test_one_seed_has_no_interval(advise: Callable[..., Advice]) -> None:
     assert "[one seed]" in advise({PRE: [1.0], GATE: [2.0]}).lines()[3]
 
 
+def test_what_to_use_is_told_as_one_writes_it(advise: Callable[..., Advice]) -> None:
+    advice = advise({PRE: spread(1.0), SUM: spread(0.8)})
+    assert advice.lines()[4] == (
+        "How is it built? residual (depth-aware start): y = x + H(x); start: each branch H(x) ÷ √L, a fixed factor; "
+        "learning rate 0.100."
+    )
+    assert len(advise({PRE: [2.3] * 6, SUM: [2.3] * 6}).lines()) == 4  # there is none to use
+
+
+def test_the_cheapest_of_several_may_have_the_lowest_loss_too(advise: Callable[..., Advice], cost: Cost) -> None:
+    noisy = [0.8, 1.3, 0.7, 1.2, 0.9, 1.25]
+    for ratio, lowest in ((0.8, ", which has the lowest loss too"), (1.2, "")):
+        headline = advise({PRE: spread(1.0), GATE: noisy}, {"highway": cost("highway", ratio)}).headline
+        cheapest = "highway (published start)" if ratio < 1 else "pre-norm (depth-aware start)"
+        assert headline.endswith(f"The cheapest of them is {cheapest}{lowest}.")
+
+
 def test_equal_takes_the_cheaper(advise: Callable[..., Advice], cost: Cost) -> None:
     losses = {PRE: spread(1.0), GATE: spread(1.0001)}
     advice = advise(losses, {"highway": cost("highway", 0.8)})
@@ -225,11 +242,12 @@ def test_step_ratios_are_of_the_same_rounds() -> None:
 def test_a_start_is_defined_and_is_a_constant_factor_in_a_layer_of_ones_own(advise: Callable[..., Advice]) -> None:
     losses = {PRE: spread(1.0), GATE: spread(0.8)}
     advice = advise(losses)
-    assert starts(advice)["pre-norm, depth-aware"] == "last map ÷ √L"
+    assert starts(advice)["pre-norm, depth-aware"] == "each branch H(x) ÷ √L, a fixed factor"
     assert starts(advice).keys() == {"pre-norm, depth-aware", "highway, published"}
     remarks = {one.connection: remark(advice, one) for one in advice.results}
     assert remarks == {PRE: "its start is a constant factor on the branch", GATE: ""}
     known = advise(losses, about={**advice.about, "layer": "dense"})
+    assert starts(known)["pre-norm, depth-aware"] == "last map ÷ √L"
     assert {remark(known, one) for one in known.results} == {""}
     left = replace(advice.result(PRE), reason="no time")
     assert remark(advice, left) == "no time; its start is a constant factor on the branch"

@@ -31,7 +31,7 @@ def ended(ask: Ask, given: Given) -> Halving:
     connections = request.connections
     halving = Halving(request, connections, HalvingPlan(len(connections), 90, 3, 2), given(loss_of))
     while cells := halving.pending():
-        halving.measured.measure(cells)
+        halving.measured.measure(cells, "a rung")
     return halving
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from highway_bench.advice.about import own_norms
 from highway_bench.advice.fit import workers_that_fit
 from highway_bench.advice.own_loss import constant_loss_under
 from highway_bench.advice.request import AdviceRequest
@@ -136,6 +137,16 @@ def test_a_depth_that_does_not_fit_memory(ask: Ask, monkeypatch: pytest.MonkeyPa
     assert workers_that_fit(need, 50, 2, "cpu") == 2
     with pytest.raises(BadInput, match=r"depth 10,000,000 does not fit memory: .* GiB, and .* MiB may be used; depth "):
         workers_that_fit(need, 10_000_000, 2, "cpu")
+
+
+def test_a_layer_is_named_by_its_module(ask: Ask) -> None:
+    with pytest.raises(BadInput, match=r"named by its module: my_layers:make_layer, in the folder some/$"):
+        ask("some/my_layers.py:make_layer")
+
+
+def test_a_norm_of_the_layers_own_is_named(layers: str, examples: str, ask: Ask) -> None:
+    assert own_norms(ask(f"{examples}:normed_convolution")) == ["BatchNorm2d"]
+    assert own_norms(ask(f"{examples}:feed_forward")) == []
 
 
 def test_another_repetition_has_other_seeds(ask: Ask) -> None:

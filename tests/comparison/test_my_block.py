@@ -104,7 +104,7 @@ def test_bad_input_is_one_line_before_anything_is_trained(
     trains = engine(LOSSES)
     for options, message in (
         ({"minutes": 0}, "more than 0 minutes"),
-        ({"families": ["conv"]}, "unknown family of part 'tiny' 'conv'"),
+        ({"families": ["conv"]}, r"unknown family of part 'tiny' \(--part names another one\) 'conv'"),
         ({"part": "vison"}, "unknown part 'vison'"),
         ({"part": "costs"}, "part .costs. trains nothing"),
         ({"part": "seconds"}, "'highway-bench decide --part seconds', without --dry-run, measures both"),
