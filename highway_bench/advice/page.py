@@ -71,7 +71,7 @@ def subtitle(advice: Advice) -> str:
     about = advice.about
     return (
         f"{about['layer']}: {about['depth']} layers of width {about['width']} on {about['data']}, "
-        f"measured in {about['minutes']:g} minutes on this machine's {about['device']}"
+        f"measured within {about['minutes']:g} minutes on this machine's {about['device']}"
     )
 
 
