@@ -97,8 +97,8 @@ def measured_by(advice: Advice) -> str:
     facts = {name: ", ".join(sorted({str(run[name]) for run in runs})) for name in ("commit", "torch", "os", "cores")}
     machines = ", ".join(sorted({one for run in runs for one in run["machines"].values()}))
     return (
-        f"Measured within {advice.about['minutes']:g} minutes on {min(run['started'] for run in runs)[:10]}, {machines} "
-        f"({facts['cores']} cores, {facts['os']}), torch {facts['torch']}, commit {facts['commit']}."
+        f"Measured within {advice.about['minutes']:g} minutes on {min(run['started'] for run in runs)[:10]}, "
+        f"{machines} ({facts['cores']} cores, {facts['os']}), torch {facts['torch']}, commit {facts['commit']}."
     )
 
 

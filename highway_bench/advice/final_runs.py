@@ -25,6 +25,7 @@ from highway_bench.advice.measured import MeasuredCells
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.advice.stored import Decisions
 from highway_bench.cell import Cell
+from highway_bench.report.format import counted
 
 LEAST_FINALS: Final = 0.2  # share of the time that the finals have, even where the rungs took longer than predicted
 WHOLE: Final = 0.97  # share of the time at which the finals are to end
@@ -106,7 +107,7 @@ class FinalRuns:
             for one, rate in rates.items()
         }
         cells = [cell for together in zip(*runs.values(), strict=True) for cell in together]
-        self.measured.measure(cells, f"finals: {len(runs)} connections, {steps:,} steps each")
+        self.measured.measure(cells, f"finals: {counted(len(runs), 'connection')}, {steps:,} steps each")
         return runs
 
     def losses(self, cells: Sequence[Cell]) -> list[float | None]:
