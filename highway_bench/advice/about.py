@@ -31,8 +31,8 @@ def notes_on(request: AdviceRequest, fitted: Fit, timed_depth: int) -> list[str]
         )
     if norms := own_norms(request):
         notes.append(
-            f"The layer has a norm of its own ({listed(norms)}). If that comes first, residual with this layer is what "
-            "is often called pre-norm, and pre-norm has two norms."
+            f"The layer has a norm module of its own ({listed(norms)}). If that comes first, residual with this layer "
+            "is what is often called pre-norm, and pre-norm has two norms."
         )
     if request.loss is not None:
         notes.append(f"The loss is {request.loss}; the best constant prediction has {request.chance_loss:.3g}.")
@@ -40,12 +40,13 @@ def notes_on(request: AdviceRequest, fitted: Fit, timed_depth: int) -> list[str]
 
 
 def own_norms(request: AdviceRequest) -> list[str]:
-    """The kinds of norms in a layer of the user's own, by their classes."""
+    """The kinds of norms in a layer of the user's own, by the names of their classes."""
     if ":" not in request.family.name:
         return []
     with torch.device("cpu"), seeded(0):
         parts = [part for module in modules_of(request.family, request.width) for part in module.modules()]
-    return sorted({type(part).__name__ for part in parts if "norm" in type(part).__name__.lower()})
+    names = {type(part).__name__ for part in parts}
+    return sorted(name for name in names if "norm" in name.lower() and not name.startswith("_"))  # no weight norm
 
 
 def forecast_notes(result: Forecast | NoSkill | None) -> list[str]:
@@ -72,11 +73,13 @@ def no_time_notes(connections: Sequence[Connection]) -> list[str]:
 
 
 def about(request: AdviceRequest, fitted: Fit) -> dict[str, Any]:
-    """The request in plain values, with the ``bytes`` of a training step of pre-norm."""
+    """The request in plain values, with the ``joins`` (connections, L) of a network, and the ``bytes`` of a training
+    step of pre-norm."""
     return {
         "layer": request.family.name,
         "kind": request.family.kind,
         "depth": request.depth,
+        "joins": request.depth * len(request.family.sublayers),
         "width": request.width,
         "batch_size": request.batch_size,
         "minutes": request.minutes,

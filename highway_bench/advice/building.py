@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from highway_bench.advice.connections import Connection
 from highway_bench.blocks import blocks
+from highway_bench.blocks.base import PUBLISHED
 from highway_bench.report.format import three
-from highway_bench.report.glossary import is_fixed_factor
+from highway_bench.report.glossary import FIXED_FACTOR, is_fixed_factor
 
 if TYPE_CHECKING:
     from highway_bench.advice.answer import Advice
@@ -20,20 +21,28 @@ def start_about(connection: Connection) -> str:
 
 
 def start_in(layer: str, connection: Connection) -> str:
-    """How a connection begins in ``layer``: where the package does not initialise its maps, a start that scales the
-    last one is a factor on each branch."""
+    """How a connection begins in ``layer``. Where the package does not initialise the layer's maps, a start that scales
+    some is a factor on each branch."""
     text = start_about(connection)
     factor = re.search("[÷×].*", text)
-    if factor is None or not is_fixed_factor(layer, connection.block, text):
-        return text
-    return f"each branch H(x) {factor.group()}, a fixed factor"
+    if factor is not None and is_fixed_factor(layer, connection.block, text):
+        return f"each branch H(x) {factor.group()} ({FIXED_FACTOR})"
+    return "the usual weights" if text == PUBLISHED.about else text
+
+
+def equation_in(layer: str, connection: Connection) -> str:
+    """The equation of a connection, without the clause on the maps of H where its start is a factor on each branch."""
+    equation = blocks.get(connection.block).equation
+    fixed = is_fixed_factor(layer, connection.block, start_about(connection))
+    return re.sub(", the maps of H .*", "", equation) if fixed else equation
 
 
 def building_line(advice: Advice) -> str:
     """How each connection to use is built, with the learning rate that it had; empty where there is none to use."""
+    layer = advice.about["layer"]
     parts = [
-        f"{one}: {blocks.get(one.block).equation}; start: {start_in(advice.about['layer'], one)}; "
-        f"learning rate {three(advice.result(one).rate)}"
+        f"{one}: {equation_in(layer, one)}; start: {start_in(layer, one)}; learning rate "
+        f"{three(advice.result(one).rate)}"
         for one in advice.use
     ]
-    return f"How is it built? {'. '.join(parts)}." if parts else ""
+    return f"How is it built? {'. '.join(parts)}. L = {advice.about['joins']:,} connections." if parts else ""

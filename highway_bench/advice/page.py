@@ -19,7 +19,7 @@ from highway_bench.advice.answer import (
     interval,
     percent,
 )
-from highway_bench.advice.building import start_about, start_in
+from highway_bench.advice.building import start_in
 from highway_bench.advice.figure import losses_figure
 from highway_bench.advice.finals import EQUAL
 from highway_bench.advice.learning import EXPLAINED, Learning
@@ -28,7 +28,6 @@ from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Shown
 from highway_bench.report.figures import svg_text
 from highway_bench.report.format import NONE, quantity, three
-from highway_bench.report.glossary import FIXED_FACTOR, is_fixed_factor
 from highway_bench.report.provenance import provenance_of
 from highway_bench.report.ratio import PERCENT
 from highway_bench.results.store import Store
@@ -83,7 +82,6 @@ def finalists_table(advice: Advice) -> Shown:
         _text("verdict", lambda one: relation(advice, one)),
         _text("loss against the best", lambda one: difference(advice, one), f"with its interval of {CONFIDENCE}"),
         _text("final loss", lambda one: three(one.loss), "mean over seeds of the training loss at the end"),
-        _text("learning rate", lambda one: three(one.rate)),
         _text("test accuracy", lambda one: NONE if one.accuracy is None else f"{three(100 * one.accuracy)} %"),
         _text("does it train?", lambda one: f"{one.learning}: {one.succeeded} of {one.runs} reach the threshold"),
         _text("step ÷ pre-norm's", lambda one: str(one.cost), "with its 95 % interval over processes"),
@@ -107,7 +105,7 @@ def every_table(advice: Advice) -> Shown:
         _text("step ÷ pre-norm's", lambda one: str(one.cost)),
         _text("bytes per layer", lambda one: quantity(one.cost.saved, "B")),
         _text("width", lambda one: str(one.width), "that gives it as many parameters a layer as plain's"),
-        _text("remark", lambda one: remark(advice, one)),
+        _text("remark", lambda one: one.reason),
     ]
     title = f"Every connection: rungs of {', '.join(f'{steps:,}' for steps in advice.ladder)} steps"
     return column.shown("every", title, pd.DataFrame({"result": list(advice.results)}), columns)
@@ -143,12 +141,6 @@ def starts(advice: Advice) -> dict[str, str]:
     """How each connection that was compared begins."""
     layer = advice.about["layer"]
     return {", ".join(one.connection): start_in(layer, one.connection) for one in advice.results}
-
-
-def remark(advice: Advice, one: ConnectionResult) -> str:
-    """Why a connection has no result, and whether its start is another one in this layer than in the package's own."""
-    fixed = is_fixed_factor(advice.about["layer"], one.connection.block, start_about(one.connection))
-    return "; ".join(filter(None, [one.reason, f"its start is {FIXED_FACTOR}" if fixed else ""]))
 
 
 def _text(heading: str, make: Any, hint: str = "") -> Column:

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from highway_bench.advice import ADVICES
 from highway_bench.advice.answer import Advice
 from highway_bench.advice.fit import fit
@@ -89,15 +91,16 @@ def advise(
     )
     fitted = fit(request, workers or cores())
     foreseen = None if forecast is None else fit_from(forecast)
-    folder = Path(out) / request.name
-    with Store(folder / "store.sqlite") as store, showing_progress() if progress else nullcontext() as on_event:
+    folder, console = Path(out) / request.name, stderr_console()
+    shown = showing_progress(console) if progress else nullcontext()
+    with Store(folder / "store.sqlite") as store, shown as on_event:
         measured = MeasuredCells(
             store,
             plugins=(*modules, *request.plugins),
             engine=engine,
             workers=fitted.workers,
             on_event=on_event,
-            on_stage=partial(print_stage, began, minutes) if progress else lambda what: None,
+            on_stage=partial(print_stage, console, began, minutes) if progress else lambda what: None,
             command=command,
         )
         work = AdviceWork(request, fitted, measured, Decisions(folder / "decisions.json"), began, foreseen)
@@ -105,7 +108,7 @@ def advise(
         return write_page(advice, folder, store)
 
 
-def print_stage(began: float, minutes: float, what: str) -> None:
+def print_stage(console: Console, began: float, minutes: float, what: str) -> None:
     """Print what is measured next, and how much of the time has passed."""
     passed = (time.monotonic() - began) / 60
-    stderr_console().print(f"{what}, after {passed:.1f} of {minutes:g} min", highlight=False, markup=False)
+    console.print(f"{what}, after {passed:.1f} of {minutes:g} min", highlight=False, markup=False)

@@ -28,7 +28,7 @@ def check(
 ) -> None:
     """Check a block against the contract.
 
-    Tests the block in every family and says what to correct. Takes less than a minute on a CPU.
+    Tests the block in every family and says what to correct. Takes about a minute on a CPU.
     """
     from rich.progress import track
 

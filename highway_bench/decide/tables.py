@@ -27,7 +27,8 @@ LANGUAGE: Final = "language"
 SETTING: Final = ("nominal_width", "depth")
 UNSTABLE: Final = "unstable"
 """The verdict on a connection of which some seeds diverged."""
-UNSTABLE_REFERENCE: Final = f"undecided, since {REFERENCE} is unstable"
+UNSTABLE_REFERENCE: Final = f"{REFERENCE} unstable"
+"""The verdict on all others where some seeds of the reference diverged."""
 CONTRAST: Final = (
     *SETTING,
     "equal_steps",
@@ -91,8 +92,8 @@ def tries_shown(trials: pd.DataFrame) -> Shown:
     ``trials`` are those of ``Results.trials``.
     """
     records = []
-    for setting, part in groups(trials, [*SETTING, "block"]):
-        sizes = part.assign(size=part["final_loss"].map(size))  # infinite where a run diverged or failed
+    for setting, part in groups(trials[trials["status"].isin(OUTCOMES)], [*SETTING, "block"]):
+        sizes = part.assign(size=part["final_loss"].map(size))  # infinite where a run diverged
         rates = sizes.groupby("rate")["size"].agg(["mean", "count"]).reset_index()
         best = rows_of(rates.sort_values(["count", "mean", "rate"], ascending=[False, True, True]))[0]
         ended = {"diverged": int((part["status"] == Status.DIVERGED).sum()), "rates": len(rates)}
@@ -138,7 +139,7 @@ def _by_verdict(contrasted: pd.DataFrame) -> list[str]:
             + (f"({row['diverged']} of {row['runs']} diverged)" if verdict == UNSTABLE else _difference(row))
             for row in rows_of(part)
         ]
-        texts.append(f"{verdict} {listed(named)}")
+        texts.append(f"{verdict}: {listed(named)}")
     return texts
 
 
@@ -226,7 +227,8 @@ def contrast_shown(table: pd.DataFrame) -> Shown:
         note=f"Pre-norm: {listed(sorted(set(table['reference'])))}. "
         "p is that of the paired t-test, corrected by Holm for those of one width and depth. Those of equal "
         "seconds, with other steps than pre-norm's, are corrected apart. Unstable: some seeds diverged, and bits, "
-        "difference and p are those of the others.",
+        f"difference and p are those of the others. {UNSTABLE_REFERENCE.capitalize()}: some of its seeds diverged, so "
+        "nothing is compared with it.",
     )
 
 

@@ -152,6 +152,7 @@ def claims_of(corpus: str, epochs: int, seeds: int) -> list[Claim]:
             "its fall from one layer to the deepest",
             partial(fall, less=False),
             Region(least=POINT),
+            effect=3.0,  # points, as of claims that state none
             scatter=SCATTER,
         ),
         claim(

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from highway_bench.advice.answer import Advice, ConnectionResult, unfit
+from highway_bench.advice.building import equation_in, start_in
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.costs import RelativeCost, step_ratio
 from highway_bench.advice.figure import losses_figure
 from highway_bench.advice.finals import QualityVerdict, judged
 from highway_bench.advice.learning import Learning, learning_of
 from highway_bench.advice.measured import TimedSteps
-from highway_bench.advice.page import relation, remark, starts
+from highway_bench.advice.page import relation, starts
 
 Cost = Callable[..., RelativeCost]
 PRE = Connection("pre-norm", "depth-aware")
@@ -46,7 +47,15 @@ def advise(cost: Cost) -> Callable[..., Advice]:
             )
             for name, values in losses.items()
         ]
-        about = {"layer": "m:f", "depth": 48, "width": 8, "minutes": 10, "data": "digits", "device": "cpu"}
+        about: dict[str, Any] = {
+            "layer": "m:f",
+            "depth": 48,
+            "width": 8,
+            "minutes": 10,
+            "data": "digits",
+            "device": "cpu",
+        }
+        about["joins"] = 96  # of two modules a layer
         defaults: dict[str, Any] = {
             "about": about,
             "results": results,
@@ -115,8 +124,8 @@ def test_one_seed_has_no_interval(advise: Callable[..., Advice]) -> None:
 def test_what_to_use_is_told_as_one_writes_it(advise: Callable[..., Advice]) -> None:
     advice = advise({PRE: spread(1.0), SUM: spread(0.8)})
     assert advice.lines()[4] == (
-        "How is it built? residual (depth-aware start): y = x + H(x); start: each branch H(x) ÷ √L, a fixed factor; "
-        "learning rate 0.100."
+        "How is it built? residual (depth-aware start): y = x + H(x); start: each branch H(x) ÷ √L (a constant factor "
+        "on the branch); learning rate 0.100. L = 96 connections."
     )
     assert len(advise({PRE: [2.3] * 6, SUM: [2.3] * 6}).lines()) == 4  # there is none to use
 
@@ -242,12 +251,13 @@ def test_step_ratios_are_of_the_same_rounds() -> None:
 def test_a_start_is_defined_and_is_a_constant_factor_in_a_layer_of_ones_own(advise: Callable[..., Advice]) -> None:
     losses = {PRE: spread(1.0), GATE: spread(0.8)}
     advice = advise(losses)
-    assert starts(advice)["pre-norm, depth-aware"] == "each branch H(x) ÷ √L, a fixed factor"
+    assert starts(advice)["pre-norm, depth-aware"] == "each branch H(x) ÷ √L (a constant factor on the branch)"
     assert starts(advice).keys() == {"pre-norm, depth-aware", "highway, published"}
-    remarks = {one.connection: remark(advice, one) for one in advice.results}
-    assert remarks == {PRE: "its start is a constant factor on the branch", GATE: ""}
     known = advise(losses, about={**advice.about, "layer": "dense"})
     assert starts(known)["pre-norm, depth-aware"] == "last map ÷ √L"
-    assert {remark(known, one) for one in known.results} == {""}
-    left = replace(advice.result(PRE), reason="no time")
-    assert remark(advice, left) == "no time; its start is a constant factor on the branch"
+    deep = Connection("deepnorm", "published")
+    assert equation_in("m:f", deep) == "y = norm(L^¼·x + H(x))"
+    assert start_in("m:f", deep) == "each branch H(x) × (4L)^−¼ (a constant factor on the branch)"
+    assert "the maps of H" in equation_in("dense", deep)
+    assert "the maps of H" in start_in("dense", deep)
+    assert start_in("m:f", Connection("residual", "published")) == "the usual weights"

@@ -86,7 +86,7 @@ def test_a_connection_of_which_a_seed_diverged_is_unstable() -> None:
 def test_nothing_is_better_than_a_reference_that_diverged_at_a_seed() -> None:
     diverged = pd.DataFrame([run("pre-norm · depth-aware", 10, math.nan)])
     table = contrast_table(pd.concat([RUNS, diverged])).set_index(["nominal_width", "block", "steps"])
-    assert table.loc[(64, "keel", 1_500), "verdict"] == "undecided, since pre-norm is unstable"
+    assert table.loc[(64, "keel", 1_500), "verdict"] == "pre-norm unstable"
     assert table.loc[(128, "keel", 1_500), "verdict"] == "not enough seeds"
 
 
@@ -101,6 +101,7 @@ def test_a_tuning_run_that_diverged_counts() -> None:
     trials = pd.DataFrame(
         [run("keel", seed, loss) | {"rate": rate, "final_loss": loss} for rate, seed, loss in tries]
         + [run("mhc", 0, math.nan) | {"rate": 0.01, "final_loss": math.nan}]
+        + [run("keel", 0, math.nan, depth=24) | {"rate": math.nan, "final_loss": math.nan, "status": "oom"}]
     )
     shown = tries_shown(trials)
     assert [row[2:] for row in shown.entries] == [
