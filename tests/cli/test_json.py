@@ -156,6 +156,7 @@ ADVICE = {
     "layer": STRING,
     "kind": STRING,
     "depth": NUMBER,
+    "joins": NUMBER,
     "width": NUMBER,
     "batch_size": NUMBER,
     "minutes": NUMBER,
