@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict
+from highway_bench.json_values import finite
 
 if TYPE_CHECKING:
     from highway_bench.advice.answer import Advice, ConnectionResult
@@ -34,7 +34,7 @@ def plain_advice(advice: Advice) -> dict[str, Any]:
 def plain_result(advice: Advice, one: ConnectionResult) -> dict[str, Any]:
     """What was measured of one connection, as values that JSON knows."""
     behind = advice.behind(one.connection)
-    return {
+    values = {
         **plain_name(one.connection),
         "width": one.width,
         "learning": str(one.learning),
@@ -47,23 +47,19 @@ def plain_result(advice: Advice, one: ConnectionResult) -> dict[str, Any]:
         "test_accuracy": one.accuracy,
         "forecast": one.forecast,
         "at_start": one.at_start or None,
-        "step_ratio": number(one.cost.ratio),
-        "step_ratio_low": number(one.cost.low),
-        "step_ratio_high": number(one.cost.high),
+        "step_ratio": one.cost.ratio,
+        "step_ratio_low": one.cost.low,
+        "step_ratio_high": one.cost.high,
         "step_ratio_decided": one.cost.decided,
-        "saved_per_layer": number(one.cost.saved),
+        "saved_per_layer": one.cost.saved,
         "leader": one.connection in advice.use,
         "behind": None if behind is None else behind.difference,
-        "behind_low": None if behind is None else number(behind.low),
-        "behind_high": None if behind is None else number(behind.high),
+        "behind_low": None if behind is None else behind.low,
+        "behind_high": None if behind is None else behind.high,
     }
+    return finite(values)
 
 
 def plain_name(connection: Connection) -> dict[str, str]:
     """A connection as plain values."""
     return {"block": connection.block, "start": connection.start}
-
-
-def number(value: float) -> float | None:
-    """``value``, or ``None`` where it is not finite."""
-    return value if math.isfinite(value) else None

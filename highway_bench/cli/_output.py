@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,13 +59,6 @@ def print_json(data: Mapping[str, Any]) -> None:
     typer.echo(
         json.dumps({"schema": JSON_SCHEMA, **data}, indent=2, ensure_ascii=False, allow_nan=False, default=os.fspath)
     )
-
-
-def finite(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """``entry`` with null for each number that JSON does not have."""
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in entry.items()
-    }
 
 
 def write_tables(tables: Sequence[Shown], path: Path) -> None:

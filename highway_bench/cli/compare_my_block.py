@@ -10,7 +10,8 @@ import typer
 
 from highway_bench.cli._errors import Interrupted
 from highway_bench.cli._options import AsJson, ClusterAddress, EngineName, WorkerCount, engine_at
-from highway_bench.cli._output import finite, print_json, print_table
+from highway_bench.cli._output import print_json, print_table
+from highway_bench.json_values import finite
 
 if TYPE_CHECKING:
     from highway_bench.comparison.contrasts import BlockContrast, BlockPosition

@@ -13,8 +13,9 @@ import typer
 from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
 from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import console, finite, print_json, write_tables
+from highway_bench.cli._output import console, print_json, write_tables
 from highway_bench.cli.run import name_cells, plain, print_plan
+from highway_bench.json_values import finite
 from highway_bench.peers.request import PeerRequest
 
 if TYPE_CHECKING:

@@ -22,8 +22,9 @@ from highway_bench.cli._options import (
     WorkerCount,
     engine_at,
 )
-from highway_bench.cli._output import console, finite, print_json, print_table
+from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import BadInput
+from highway_bench.json_values import finite
 from highway_bench.reproduce.request import Request
 
 if TYPE_CHECKING:
