@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -304,11 +305,14 @@ def _factors(factors: Mapping[int, Interval]) -> str:
 
 
 def _title(ended: pd.DataFrame) -> str:
-    """The seeds that learn the longest problem that both families have results for, with highway."""
-    steps = {arm: hits_of(arm, ended) for arm in PAIRS[0]}
-    common = set.intersection(*(set(hits) for hits in steps.values()))
-    if not common:
+    """The seeds that learn the longest problem that both families have results for, each with its better block."""
+    arms = [Arm(family, block) for family, blocks in FAMILIES.items() for block in blocks]
+    hits = {arm: hits_of(arm, ended) for arm in arms}
+    lengths = [{T for arm in arms if arm.family == family for T in hits[arm]} for family in FAMILIES]
+    if not (common := set.intersection(*lengths)):
         return "Steps to learn by sequence length"
-    longest = {arm: list(hits[max(common)].values()) for arm, hits in steps.items()}
-    parts = [f"{arm} at {sum(map(math.isfinite, found))} of {len(found)} seeds" for arm, found in longest.items()]
-    return f"Adding at T = {max(common)} is learnt by {' and by '.join(parts)}"
+    longest = max(common)
+    reached = {arm: list(map(math.isfinite, own[longest].values())) for arm, own in hits.items() if longest in own}
+    best = [max((arm for arm in reached if arm.family == one), key=lambda arm: fmean(reached[arm])) for one in FAMILIES]
+    parts = [f"{arm} at {sum(reached[arm])} of {len(reached[arm])} seeds" for arm in best]
+    return f"Adding at T = {longest} is learnt by {' and by '.join(parts)}"
