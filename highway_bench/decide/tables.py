@@ -228,7 +228,7 @@ def contrast_shown(table: pd.DataFrame) -> Shown:
         "p is that of the paired t-test, corrected by Holm for those of one width and depth. Those of equal "
         "seconds, with other steps than pre-norm's, are corrected apart. Unstable: some seeds diverged, and bits, "
         f"difference and p are those of the others. {UNSTABLE_REFERENCE.capitalize()}: some of its seeds diverged, so "
-        "nothing is compared with it.",
+        "there is no verdict against it.",
     )
 
 

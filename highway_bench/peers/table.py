@@ -19,8 +19,8 @@ SPREAD = {"peer_ratio": "ratio", "gpu_ratio": "gpu_ratio"}
 def peer_table(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per cell. ``ratio`` is our time over the peer's, with the interval ``ratio_low`` to ``ratio_high``.
 
-    ``saved_ratio`` is our saved bytes over the peer's, and ``verdict`` is ``faster``, ``slower``, ``not told apart`` or
-    ``undecided``.
+    ``saved_ratio`` is our saved bytes over the peer's, and ``verdict`` is ``faster``, ``slower``, ``undecided`` or
+    ``no difference detected``.
     """
     table = by_cell(of_task(rows, "peers"), METRICS, spread=SPREAD).rename(columns={"peer_ratio": "ratio"})
     recipes = table["recipe"].map(recipe_of)
@@ -38,7 +38,7 @@ def verdict(value: float, low: float, high: float) -> str:
     """What a ratio of times with its 95 % interval says of our step."""
     if not is_decided(value, low, high):
         return "undecided"
-    return "faster" if high < 1 else "slower" if low > 1 else "not told apart"
+    return "faster" if high < 1 else "slower" if low > 1 else "no difference detected"
 
 
 def peer_tables(table: pd.DataFrame) -> list[Shown]:

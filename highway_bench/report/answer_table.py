@@ -71,8 +71,8 @@ def _notes(results: Results) -> list[str]:
         )
     blocks = dict.fromkeys(without_start(block) for answer in answers for block in _avoided(answer))
     notes += [
-        f"{block} is the bare sum {BARE}, without norm, gate or learned scale. In dense and conv, H(x) ≥ 0, since a "
-        "ReLU comes last."
+        f"{block} is the bare sum {BARE}, without norm, gate or learned scale. In dense and conv, H(x) ≥ 0 "
+        "with a ReLU, which comes last."
         for block in blocks
         if results.about.blocks.get(block.partition(" ")[0], {}).get("equation") == BARE
     ]

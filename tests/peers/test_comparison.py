@@ -42,7 +42,7 @@ def test_a_comparison_is_stored_and_printed(cells: MakeCells, tmp_path: Path) ->
     [
         (0.9, 0.85, 0.95, "faster"),
         (1.05, 1.01, 1.09, "slower"),
-        (1.0, 0.95, 1.05, "not told apart"),
+        (1.0, 0.95, 1.05, "no difference detected"),
         (0.8, 0.5, 1.3, "undecided"),
         (0.8, float("nan"), float("nan"), "undecided"),
     ],
