@@ -15,6 +15,7 @@ from highway_bench.report.figures.drawing import FEW, intervals, seed_dots
 from highway_bench.report.format import signed, three
 from highway_bench.report.rows import rows_of
 from highway_bench.report.style import styles as styles_of
+from highway_bench.reproduce._tuned import RATE_HINT
 
 
 def in_percent(share: IntervalEstimate) -> str:
@@ -46,7 +47,7 @@ def shown(table: pd.DataFrame, note: str) -> column.Shown:
             "gain", "last epoch's gain", "in test accuracy; a large gain means that the budget was too short"
         ),
         column.whole("diverged", "diverged"),
-        column.number("rate", "rate", hint="the best of six, by one run each on another seed"),
+        column.number("rate", "rate", hint=RATE_HINT),
         column.words("edge", "edge of the rates"),
         column.number("step_seconds", "step", "s"),
     ]
