@@ -14,9 +14,10 @@ from highway_bench.decide.candidate import Candidate
 from highway_bench.decide.rates import FIRST_ADAMW_RATES
 from highway_bench.measure.statistics import t_interval
 from highway_bench.report import columns as column
+from highway_bench.report.tables.trainability import edge
 from highway_bench.reproduce._bilstm_claims import HALF, MARGIN, NEARLY_ALL, POINT, SCATTER, is_at_chance
 from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce._tuned import TunedReproduction
+from highway_bench.reproduce._tuned import RATE_HINT, TunedReproduction, TunedRuns
 from highway_bench.reproduce.base import Conclusion, NotAttempted, register_reproduction
 from highway_bench.reproduce.bilstm import BATCH, WIDTH, chance_of, recipe
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
@@ -147,7 +148,7 @@ class FaultyBiLstm(TunedReproduction):
             points[block, depth] = {seed: 100 * _accuracy(run, chance) for seed, run in runs.items()}
             sizes[block] = max((run["params"] for run in runs.values() if "params" in run), default=math.nan)
         findings = [claim.judge((points, sizes)) for claim in self.claims(request)]
-        tables = [_shown(points, sizes, chance)] if any(points.values()) else []
+        tables = [_shown(points, sizes, tuned, chance)] if any(points.values()) else []
         return Conclusion(findings=findings, tables=tables)
 
 
@@ -228,10 +229,13 @@ def _explained(data: PointsAndSizes, confidence: float) -> Observation:
     )
 
 
-def _shown(points: Points, sizes: Mapping[str, float], chance: float) -> column.Shown:
+def _shown(
+    points: Points, sizes: Mapping[str, float], tuned: Mapping[Hashable, TunedRuns], chance: float
+) -> column.Shown:
     records = []
     for (block, depth), accuracies in points.items():
         estimate = t_interval(accuracies.values()) if accuracies else None
+        chosen = next((run["rate"] for run in tuned[block, depth].runs.values()), math.nan)
         records.append(
             {
                 "block": block,
@@ -241,6 +245,8 @@ def _shown(points: Points, sizes: Mapping[str, float], chance: float) -> column.
                 "high": estimate.high if estimate else math.nan,
                 "params": sizes[block] if depth == DEEP else math.nan,
                 "n": len(accuracies),
+                "rate": chosen,
+                "edge": edge(chosen, tuned[block, depth].tried),
             }
         )
     columns = [
@@ -249,6 +255,8 @@ def _shown(points: Points, sizes: Mapping[str, float], chance: float) -> column.
         column.spread("accuracy", "test accuracy", "low", "high", "%", "mean and 95 % t interval over seeds"),
         column.whole("params", "parameters"),
         column.whole("n", "seeds"),
+        column.number("rate", "rate", hint=RATE_HINT),
+        column.words("edge", "edge of the rates"),
     ]
     note = f"Chance is {100 * chance:.1f} %. A run that diverged counts with it."
     return column.shown("faulty-bilstm", "The published layer and the correct one", pd.DataFrame(records), columns,

@@ -7,6 +7,7 @@ parabola. A closed form (``network_bytes``) is the first guess: it takes no time
 
 from __future__ import annotations
 
+import warnings
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -121,7 +122,10 @@ def step_bytes(cell: Cell) -> StepBytes:
     if cell.device.startswith("cuda") and not torch.cuda.is_initialized():
         cell = cell.but(device="cpu", dtype="float32" if cell.dtype == TF32 else cell.dtype)
     dataset = cell_dataset(cell)
-    with torch.random.fork_rng(devices=[cell.device] if cell.device.startswith("cuda") else []):  # dropout draws
+    drawn = [cell.device] if cell.device.startswith("cuda") else []
+    with torch.random.fork_rng(devices=drawn), warnings.catch_warnings():  # dropout draws
+        # A layer that exists only during the forward pass: the tracker counts its tensors, and misses its name only.
+        warnings.filterwarnings("ignore", message="Module is None")
         return stack_bytes(cell) if dataset is None else training_bytes(cell, dataset)
 
 

@@ -8,16 +8,19 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.execution.needs import with_needs
 from highway_bench.report.rows import prepared
 from highway_bench.reproduce import bilstm
+from highway_bench.reproduce._tuned import TunedReproduction
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Evidence, Verdict
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
+from tests.reproduce import conftest
 
 BILSTM = reproductions.get("bilstm")
+assert isinstance(BILSTM, TunedReproduction)
 CHANCE = 0.5
 NOISE = (0.0, 0.004, -0.004)  # the same at every depth, so differences between depths do not have it
 Accuracies = Mapping[str, Sequence[float]]
@@ -31,23 +34,30 @@ def chance(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows_of(accuracies: Accuracies, *, seeds: int | None = None, diverged: bool = False) -> pd.DataFrame:
     """Rows of both corpora and of the tuning runs: accuracies by block and depth, with small differences by seed."""
+
+    def accuracy(cell: Cell) -> float:
+        return accuracies[cell.block][bilstm.DEPTHS.index(cell.depth)] + NOISE[(cell.seed - BILSTM.version.seen) % 3]
+
+    def metrics(cell: Cell) -> dict[str, float]:
+        scalars = {"final_loss": 0.5, "rate": cell.recipe["rate"], "step_seconds": 0.1}
+        return scalars if diverged else scalars | {"test_accuracy": accuracy(cell), "train_accuracy": 0.9}
+
     rows = []
-    for number, cell in enumerate(with_needs(BILSTM.cells(Request(seeds=seeds)))):
+    for number, (cell, scalars) in enumerate(conftest.followed(BILSTM, Request(seeds=seeds), metrics).items()):
         own = cell.columns() | {
             "time_utc": "2026-01-01",
             "machine": "m",
             "digest": str(number),
             "params": 1_000,
-            "status": "diverged" if diverged else "ok",
+            "status": "diverged" if diverged and cell.trial is None else "ok",
         }
-        value = accuracies[cell.block][bilstm.DEPTHS.index(cell.depth)] + NOISE[(cell.seed - BILSTM.version.seen) % 3]
-        scalars = {"rate": 0.003, "step_seconds": 0.1}
-        scalars |= {} if diverged else {"test_accuracy": value, "train_accuracy": 0.9}
         rows += [row(**own, metric=metric, value=one) for metric, one in scalars.items()]
-        rows += [
-            row(**own, metric="epoch_test_accuracy", axis="epoch", value=value - 0.01 * (3 - epoch)) | {"index": epoch}
-            for epoch in (1, 2, 3)
-        ]
+        if cell.trial is None:
+            by_epoch = {epoch: accuracy(cell) - 0.01 * (3 - epoch) for epoch in (1, 2, 3)}
+            rows += [
+                row(**own, metric="epoch_test_accuracy", axis="epoch", value=value) | {"index": epoch}
+                for epoch, value in by_epoch.items()
+            ]
     return prepared(pd.DataFrame(rows))
 
 
@@ -72,13 +82,14 @@ FLAT = {block: [0.76] * 4 for block in bilstm.BLOCKS}
 
 
 def test_every_block_gets_the_same_training_and_nearly_the_same_parameters() -> None:
-    cells = BILSTM.cells(Request())
+    arms = BILSTM.arms(Request())
+    cells = [one.template for one in arms.values()]
     assert {(cell.block, cell.width) for cell in cells} == {("plain", 64), ("highway", 60), ("residual", 64)}
+    assert len({str(one.first) for one in arms.values()}) == 1
     for corpus in bilstm.CORPORA:
-        own = [cell for cell in cells if cell.recipe["dataset"]["corpus"] == corpus]
-        assert len({str(cell.recipe) for cell in own}) == 1
-        assert len(own) == 3 * (11 + 3 + 3 + 11)
-    assert {cell.recipe["rate"] for cell in cells} == {"tuned"}
+        assert len({str(cell.recipe) for cell in cells if cell.recipe["dataset"]["corpus"] == corpus}) == 1
+        seeds = {depth: len(arms[corpus, depth, "highway"].fresh) for depth in bilstm.DEPTHS}
+        assert seeds == {1: 11, 2: 3, 4: 3, 10: 11}
     assert {cell.depth for cell in BILSTM.cells(Request(depth=(10,), epochs=1))} == {10}
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.reproduce.base import reproductions
+from highway_bench.reproduce.base import Reproduction, reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.faulty_bilstm import DEEP, FAULTY
 from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.running import reproduce
+from tests.reproduce.conftest import followed
 
 pytestmark = pytest.mark.usefixtures("data_folder")  # chance is the most frequent class of the reviews
 STUDY = reproductions.get("faulty-bilstm")
@@ -23,7 +24,7 @@ R, U, C, N = Verdict.REPRODUCED, Verdict.UNDECIDED, Verdict.CONTRADICTED, Verdic
 def measured(cell: Cell, falls: Mapping[str, float], single: float) -> dict[str, float]:
     fall = falls[cell.block] if cell.depth == DEEP else 0.0
     accuracy = single - fall + 0.002 * (cell.seed % 3)
-    return {"final_loss": 0.5, "success": 0.0, "test_accuracy": accuracy}
+    return {"final_loss": 0.5, "success": 0.0, "test_accuracy": accuracy, "rate": cell.recipe["rate"]}
 
 
 @pytest.mark.parametrize(
@@ -38,10 +39,11 @@ def measured(cell: Cell, falls: Mapping[str, float], single: float) -> dict[str,
 )
 def test_the_verdicts(rows_of: Any, falls: Mapping[str, float], single: float, expected: list[Verdict]) -> None:
     request = Request(device="cpu")
-    values = {cell: measured(cell, {"plain": 0.2, **falls}, single) for cell in STUDY.cells(request)}
-    rows = rows_of(values)
+    rows = rows_of(followed(STUDY, request, lambda cell: measured(cell, {"plain": 0.2, **falls}, single)))
     rows["params"] = rows["block"].map({"plain": 100.0, "highway": 150.0, FAULTY: 100.0})
-    findings = STUDY.outcome(rows, request).findings
+    result = STUDY.outcome(rows, request)
+    findings, (table,) = result.findings, result.tables
+    assert {entries[-1] for entries in table.entries} == {"0.100"}
     assert [one.verdict for one in findings] == [R, *expected]
     assert findings[0].measured == "0; the correct layers' gates: 50"
 
@@ -49,24 +51,21 @@ def test_the_verdicts(rows_of: Any, falls: Mapping[str, float], single: float, e
 @pytest.mark.parametrize(("collapsed", "expected"), [(1, C), (2, U), (5, U), (8, U), (9, R)])
 def test_a_bare_majority_of_seeds_decides_nothing(rows_of: Any, collapsed: int, expected: Verdict) -> None:
     request = Request(device="cpu")
-    values = {
-        cell: measured(cell, {"plain": 0.2, "highway": 0.0, FAULTY: 0.25 * (cell.seed < first + collapsed)}, 0.75)
-        for first in [STUDY.version.seen]
-        for cell in STUDY.cells(request)
-    }
-    findings = STUDY.outcome(rows_of(values), request).findings
+
+    def metrics(cell: Cell) -> dict[str, float]:
+        falls = 0.25 * (cell.seed < STUDY.version.seen + collapsed)
+        return measured(cell, {"plain": 0.2, "highway": 0.0, FAULTY: falls}, 0.75)
+
+    findings = STUDY.outcome(rows_of(followed(STUDY, request, metrics)), request).findings
     assert [findings[number].verdict for number in (1, 3)] == [expected] * 2
 
 
 def test_a_worker_imports_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is no entry of the registry for any other command."""
     few = [cell for cell in STUDY.cells(Request(seeds=1, epochs=1)) if cell.block == FAULTY and cell.depth == 1]
-    short = {"rate": 0.01, "steps": 2, "rates": None}
-    quick = [
-        cell.but(recipe={name: value for name, value in {**cell.recipe, **short}.items() if value is not None})
-        for cell in few
-    ]
+    quick = [few[0].but(trial=None, recipe={**few[0].recipe, "steps": 2})]
     monkeypatch.setattr(type(STUDY), "cells", lambda self, request: quick)
+    monkeypatch.setattr(type(STUDY), "pending", Reproduction.pending)
     monkeypatch.setattr(type(STUDY), "conclude", lambda self, rows, request: rows)
     result = reproduce("faulty-bilstm", Request(seeds=1, epochs=1), store=tmp_path / "store.sqlite", workers=1)
     assert [str(status) for status in result.summary.counts] == ["stalled"]
