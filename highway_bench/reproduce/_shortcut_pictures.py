@@ -34,10 +34,7 @@ def shown(table: pd.DataFrame, steps: int) -> column.Shown:
     identity = 100 * (1 - float(table.set_index("case")["accuracy"][IDENTITY.name]))
     notes = [
         "Means leave out seeds that diverged.",
-        f"After {steps} steps the test error of identity is {three(identity)} %: losses compare early training, not "
-        "final quality."
-        if not math.isnan(identity)
-        else "",
+        f"After {steps} steps the test error of identity is {three(identity)} %." if not math.isnan(identity) else "",
         _cost(table),
     ]
     note = " ".join(filter(None, notes))

@@ -81,7 +81,7 @@ CELLS = {
     "long-range": 48,
     "parallel": 20,
     "recurrence": 18,
-    "shortcuts": 160,
+    "shortcuts": 176,
     "thousand": 42,
     "unattenuated": 120,
     "vanishing": 50,
