@@ -74,7 +74,7 @@ CELLS = {
     "figure1": 40,
     "flops": 27,
     "gate-bias": 47,
-    "gates": 15,
+    "gates": 30,
     "inits": 96,
     "lecture": 8,
     "lecture-keras": 7,
