@@ -100,6 +100,7 @@ class AdviceWork:
         """Measure the pace, with two runs in each worker: the first one also loads the data.
 
         Runs that are stored do not count: a call that was interrupted has some, and a pace that was too slow all.
+        Raises ``BadInput`` where not even two connections as fast as pre-norm fit the minutes.
         """
         first, runs = self.request.connections[0], 2 * self.fit.workers
         for attempt in itertools.count():
@@ -114,7 +115,9 @@ class AdviceWork:
         step = median(steps)
         whole = [self.measured.seconds[cell] for cell in cells if cell in self.measured.seconds]
         start = time.monotonic() - began - math.fsum(whole) / self.fit.workers
-        return {"step": step, "setup": max(0.0, min(whole, default=0.0) - PACE_STEPS * step), "start": max(0.0, start)}
+        pace = Pace(step, max(0.0, min(whole, default=0.0) - PACE_STEPS * step), max(0.0, start))
+        halving_plan(self.request.minutes, self.fit.workers, [1.0, 1.0], pace, self.request.steps)
+        return asdict(pace)
 
     def costs(self, pace: Pace) -> tuple[TimingPlan, dict[str, RelativeCost]]:
         """The costs of each block, and how they were timed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 from benches import advice_docs
 from highway_bench.advice.answer import Advice
+from highway_bench.advice.budget import halving_plan
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.final_runs import FinalRuns
 from highway_bench.advice.finals import QualityVerdict
@@ -221,9 +223,19 @@ def test_what_time_leaves_out_is_named(run: Run, tmp_path: Path, monkeypatch: py
     assert "left out: " in advice.lines()[1]
 
 
-def test_a_pace_that_was_too_slow_is_measured_again(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> Any:
-        raise BadInput("2 minutes are too few")
+@pytest.mark.parametrize(
+    ("check", "measured"), [(1, {"trainability"}), (2, {"trainability", "memory", "throughput"})], ids=["pace", "costs"]
+)
+def test_a_pace_that_was_too_slow_is_measured_again(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: int, measured: set[str]
+) -> None:
+    """The minutes are checked with the pace, so that no costs are measured for nothing, and again with the costs."""
+    calls = itertools.count()
+
+    def refuse(*words: Any) -> Any:
+        if next(calls) % check == check - 1:
+            raise BadInput("2 minutes are too few")
+        return halving_plan(*words)
 
     def paced(engine: Any) -> set[int]:
         return {
@@ -235,8 +247,12 @@ def test_a_pace_that_was_too_slow_is_measured_again(run: Run, tmp_path: Path, mo
         for _ in range(2):
             with pytest.raises(BadInput, match="too few"):
                 run(out=tmp_path)
-            (decisions,) = tmp_path.glob("*/decisions.json")
-            assert json.loads(decisions.read_text(encoding="utf-8")).keys() == set()
+            assert [json.loads(one.read_text("utf-8")) for one in tmp_path.glob("*/decisions.json")] == [{}] * (
+                check - 1
+            )
+            (file,) = tmp_path.glob("*/store.sqlite")
+            with Store(file, read_only=True) as store:
+                assert set(store.frame()["task"]) == measured
     _, engine = run(out=tmp_path)
     assert paced(engine) == {4, 5}
 
