@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import json
 import re
 import sqlite3
@@ -13,37 +12,20 @@ import tomllib
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from benches import gpu, gpu_hours, gpu_steps
 from highway_bench.errors import BadInput
-
-BENCHES = Path(__file__).resolve().parents[1] / "benches"
-
-
-def loaded(name: str) -> ModuleType:
-    """The script of this name in ``benches`` as a module."""
-    spec = importlib.util.spec_from_file_location(name, BENCHES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def gpu() -> Any:
-    return loaded("gpu")
 
 
 @pytest.fixture
-def session(gpu: Any, tmp_path: Path) -> Any:
-    return gpu.Session(tmp_path, "cuda", False, "a" * 40, False)
+def session(tmp_path: Path) -> Any:
+    return gpu_steps.Session(tmp_path, "cuda", False, "a" * 40, False)
 
 
-def fake(gpu: Any, monkeypatch: pytest.MonkeyPatch, ends: Callable[[str, float], tuple[str, str, float]]) -> list[str]:
+def fake(monkeypatch: pytest.MonkeyPatch, ends: Callable[[str, float], tuple[str, str, float]]) -> list[str]:
     """Replace commands and clock. ``ends`` gives status, reason and seconds of a command, from its name and the seconds
     that are left; the returned list has the names of the commands that ran."""
     ran: list[str] = []
@@ -60,31 +42,31 @@ def fake(gpu: Any, monkeypatch: pytest.MonkeyPatch, ends: Callable[[str, float],
     return ran
 
 
-def step(gpu: Any, name: str, minutes: float = 1.0, **fields: Any) -> Any:
-    return gpu.Step(name, "", lambda _: [name], minutes, **fields)
+def step(name: str, minutes: float = 1.0, **fields: Any) -> Any:
+    return gpu_steps.Step(name, "", lambda _: [name], minutes, **fields)
 
 
-def in_its_time(gpu: Any, seconds: float) -> Callable[[str, float], tuple[str, str, float]]:
+def in_its_time(seconds: float) -> Callable[[str, float], tuple[str, str, float]]:
     """Commands that take ``seconds``, or are interrupted."""
     return lambda _, left: (gpu.DONE, "", seconds) if left >= seconds else (gpu.CUT, "the time was up", left)
 
 
-def test_a_call_goes_on_where_the_last_one_stopped(gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_goes_on_where_the_last_one_stopped(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nine minutes a call. The second step is interrupted and resumed; the third starts in a call of its own."""
     needed = {"first": 60.0, "long": 600.0, "whole": 500.0, "last": 10.0}
 
     def ends(name: str, left: float) -> tuple[str, str, float]:
-        status, reason, taken = in_its_time(gpu, needed[name])(name, left)
+        status, reason, taken = in_its_time(needed[name])(name, left)
         if name == "long":
             needed[name] -= taken  # what it stored
         return status, reason, taken
 
-    ran = fake(gpu, monkeypatch, ends)
+    ran = fake(monkeypatch, ends)
     steps = [
-        step(gpu, "first"),
-        step(gpu, "long", 10, resumes=True),
-        step(gpu, "whole", 8),
-        step(gpu, "last", resumes=True),
+        step("first"),
+        step("long", 10, resumes=True),
+        step("whole", 8),
+        step("last", resumes=True),
     ]
     calls = []
     for _ in range(5):
@@ -97,20 +79,16 @@ def test_a_call_goes_on_where_the_last_one_stopped(gpu: Any, session: Any, monke
     assert state.steps["long"]["seconds"] == 600.0
 
 
-def test_a_step_that_no_call_has_time_for_is_not_tried_for_ever(
-    gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ran = fake(gpu, monkeypatch, in_its_time(gpu, 1000.0))
-    steps = [step(gpu, "endless", 1)]
+def test_a_step_that_no_call_has_time_for_is_not_tried_for_ever(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = fake(monkeypatch, in_its_time(1000.0))
+    steps = [step("endless", 1)]
     for _ in range(2):
         gpu.run_steps(session, gpu.State.of(session), steps, 540.0)
     assert ran == ["endless"]
     assert gpu.State.of(session).steps["endless"]["reason"] == "takes longer than a call"
 
 
-def test_a_step_that_goes_on_from_nothing_is_not_tried_for_ever(
-    gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_that_goes_on_from_nothing_is_not_tried_for_ever(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call interrupts it; two calls store a result, and the third does not."""
     rows = iter([1, 2, 2, 2])
 
@@ -121,37 +99,35 @@ def test_a_step_that_goes_on_from_nothing_is_not_tried_for_ever(
             store.executemany('INSERT INTO "rows" VALUES (?)', [(number,) for number in range(next(rows))])
         return gpu.CUT, "the time was up", left
 
-    ran = fake(gpu, monkeypatch, ends)
+    ran = fake(monkeypatch, ends)
     statuses = []
     for _ in range(4):
         state = gpu.State.of(session)
-        gpu.run_steps(session, state, [step(gpu, "long", 10, resumes=True)], 540.0)
+        gpu.run_steps(session, state, [step("long", 10, resumes=True)], 540.0)
         statuses.append(state.status("long"))
     assert statuses == [gpu.CUT, gpu.CUT, gpu.FAILED, gpu.FAILED]
     assert state.steps["long"]["reason"] == "a group takes longer than a call"
     assert ran == ["long"] * 3
 
 
-def test_a_step_waits_for_the_one_whose_result_it_takes(
-    gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_waits_for_the_one_whose_result_it_takes(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It starts once that one has ended, in whichever call, even if it failed: a part may be stored."""
     needed = {"point": 800.0, "import": 1.0, "figure1": 1.0, "hours": 1.0}
     statuses = iter([gpu.CUT, gpu.DONE, gpu.DONE, gpu.FAILED, gpu.DONE])
-    ran = fake(gpu, monkeypatch, lambda name, _: (next(statuses), "", needed[name]))
-    steps = [step(gpu, "point", resumes=True), step(gpu, "import", after="point")]
+    ran = fake(monkeypatch, lambda name, _: (next(statuses), "", needed[name]))
+    steps = [step("point", resumes=True), step("import", after="point")]
     for _ in range(2):
         gpu.run_steps(session, gpu.State.of(session), steps, 900.0)
     assert ran == ["point", "point", "import"]
-    steps = [step(gpu, "figure1"), step(gpu, "hours", after="figure1")]
+    steps = [step("figure1"), step("hours", after="figure1")]
     state = gpu.State.of(session)
     gpu.run_steps(session, state, steps, 900.0)
     assert ran[3:] == ["figure1", "hours"]
 
 
-def test_a_step_lacks_a_result_that_does_not_come(gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = fake(gpu, monkeypatch, lambda *_: (gpu.CUT, "the time was up", 1.0))
-    figure1, hours = step(gpu, "figure1", resumes=True), step(gpu, "hours", after="figure1")
+def test_a_step_lacks_a_result_that_does_not_come(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = fake(monkeypatch, lambda *_: (gpu.CUT, "the time was up", 1.0))
+    figure1, hours = step("figure1", resumes=True), step("hours", after="figure1")
     state = gpu.State.of(session)
     gpu.run_steps(session, state, [hours], 900.0)
     assert state.steps["hours"]["reason"] == "needs figure1: name it with --step too"
@@ -163,12 +139,12 @@ def test_a_step_lacks_a_result_that_does_not_come(gpu: Any, session: Any, monkey
     assert ran == ["figure1"]
 
 
-def test_every_step_comes_after_the_one_whose_result_it_takes(gpu: Any) -> None:
-    names = ["", *(one.name for one in gpu.STEPS)]
-    assert all(names.index(one.after) < names.index(one.name) for one in gpu.STEPS)
+def test_every_step_comes_after_the_one_whose_result_it_takes() -> None:
+    names = ["", *(one.name for one in gpu_steps.STEPS)]
+    assert all(names.index(one.after) < names.index(one.name) for one in gpu_steps.STEPS)
 
 
-def test_checkpoints_of_a_long_training_are_progress(gpu: Any, session: Any) -> None:
+def test_checkpoints_of_a_long_training_are_progress(session: Any) -> None:
     before = gpu.progress(session)
     folder = session.state / "results.sqlite.checkpoints"
     folder.mkdir()
@@ -176,13 +152,13 @@ def test_checkpoints_of_a_long_training_are_progress(gpu: Any, session: Any) -> 
     assert gpu.progress(session) != before
 
 
-def test_a_step_without_its_data_is_lacking(gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_without_its_data_is_lacking(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def load(_: Any) -> None:
         raise BadInput("no folder has MNIST's IDX files")
 
     monkeypatch.setattr("highway_bench.data.mnist.Mnist.load", load)
-    ran = fake(gpu, monkeypatch, lambda *_: (gpu.DONE, "", 1.0))
-    (figure1,) = [one for one in gpu.STEPS if one.name == "figure1"]
+    ran = fake(monkeypatch, lambda *_: (gpu.DONE, "", 1.0))
+    (figure1,) = [one for one in gpu_steps.STEPS if one.name == "figure1"]
     state = gpu.State.of(session)
     gpu.run_steps(session, state, [figure1], 540.0)
     assert (ran, state.status("figure1")) == ([], gpu.LACKING)
@@ -190,48 +166,48 @@ def test_a_step_without_its_data_is_lacking(gpu: Any, session: Any, monkeypatch:
     assert gpu.why_not(figure1, dataclasses.replace(session, tiny=True), state) == ""
 
 
-def test_the_summary_has_what_populations_gain_and_the_hours(gpu: Any, session: Any) -> None:
+def test_the_summary_has_what_populations_gain_and_the_hours(session: Any) -> None:
     assert gpu.results_of(session) == ""
     found = {"trials": 8, "population / user's loop": "4.1 [4, 4.2]", "trials a minute": {"population": 3.0}}
     benchmarks = {"benchmarks": [{"group": "trials", "extra_info": found}]}
     (session.state / "population.json").write_text(json.dumps(benchmarks))
-    hours = loaded("gpu_hours").table({}, "cpu")
+    hours = gpu_hours.table({}, "cpu")
     (session.state / "hours.log").write_text(hours)
     text = gpu.results_of(session)
     assert "- trials, 8 together: population / user's loop 4.1 [4, 4.2]\n" in text
     assert "- Figure 1 at the paper's scale, all of it: 0 hours" in text
 
 
-def test_failed_steps_run_again_only_if_asked(gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = fake(gpu, monkeypatch, lambda *_: (gpu.FAILED, "exit status 1: why", 1.0))
-    steps = [step(gpu, "one"), step(gpu, "two")]
+def test_failed_steps_run_again_only_if_asked(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = fake(monkeypatch, lambda *_: (gpu.FAILED, "exit status 1: why", 1.0))
+    steps = [step("one"), step("two")]
     for again in (False, False, True):
         gpu.run_steps(session, gpu.State.of(session), steps, 540.0, again=again)
     assert ran == ["one", "two", "one", "two"]
     assert "| one |  | failed | 2.0 | exit status 1: why |" in gpu.State.of(session).summary(steps)
 
 
-def test_what_is_not_installed_is_said_and_tried_again(gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = fake(gpu, monkeypatch, lambda *_: (gpu.DONE, "", 1.0))
-    steps = [step(gpu, "one", needs=("json", "no_such_package")), step(gpu, "two", only_with_git=True)]
+def test_what_is_not_installed_is_said_and_tried_again(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = fake(monkeypatch, lambda *_: (gpu.DONE, "", 1.0))
+    steps = [step("one", needs=("json", "no_such_package")), step("two", only_with_git=True)]
     gpu.run_steps(session, gpu.State.of(session), steps, 540.0)
     state = gpu.State.of(session)
     assert (ran, state.steps["one"]["reason"]) == ([], "not installed: no_such_package")
     assert "history import" in state.steps["two"]["reason"]
-    with_all = [step(gpu, "one"), steps[1]]
+    with_all = [step("one"), steps[1]]
     gpu.run_steps(dataclasses.replace(session, with_git=True), state, with_all, 540.0)
     assert ran == ["one", "two"]
 
 
-def test_a_state_belongs_to_one_commit_and_device(gpu: Any, session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake(gpu, monkeypatch, lambda *_: (gpu.DONE, "", 1.0))
-    gpu.run_steps(session, gpu.State.of(session), [step(gpu, "one")], 540.0)
+def test_a_state_belongs_to_one_commit_and_device(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(monkeypatch, lambda *_: (gpu.DONE, "", 1.0))
+    gpu.run_steps(session, gpu.State.of(session), [step("one")], 540.0)
     for other in ({"commit": "b" * 40}, {"device": "cpu"}, {"tiny": True}):
         with pytest.raises(BadInput, match="give another folder with --state"):
             gpu.State.of(dataclasses.replace(session, **other))
 
 
-def test_commands_end_as_they_say_and_leave_a_log(gpu: Any, tmp_path: Path) -> None:
+def test_commands_end_as_they_say_and_leave_a_log(tmp_path: Path) -> None:
     log = tmp_path / "log"
     failing = "import sys; print('a line'); print('the reason'); sys.exit(3)"
     assert gpu.run_command([sys.executable, "-c", "print('fine')"], log, 60) == (gpu.DONE, "")
@@ -239,9 +215,7 @@ def test_commands_end_as_they_say_and_leave_a_log(gpu: Any, tmp_path: Path) -> N
     assert "fine\n" in log.read_text()
 
 
-def test_a_command_is_interrupted_so_that_it_can_store(
-    gpu: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_is_interrupted_so_that_it_can_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stored = tmp_path / "stored"
     start = gpu.subprocess.Popen
 
@@ -269,9 +243,9 @@ def test_a_command_is_interrupted_so_that_it_can_store(
 @pytest.mark.parametrize("tiny", [True, False])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("with_git", [True, False])
-def test_every_step_has_a_command(gpu: Any, session: Any, tiny: bool, device: str, with_git: bool) -> None:
+def test_every_step_has_a_command(session: Any, tiny: bool, device: str, with_git: bool) -> None:
     here = dataclasses.replace(session, tiny=tiny, device=device, with_git=with_git)
-    commands = {one.name: [str(word) for word in one.command(here)] for one in gpu.STEPS}
+    commands = {one.name: [str(word) for word in one.command(here)] for one in gpu_steps.STEPS}
     assert all(command[0] == sys.executable for command in commands.values())
     if not tiny:
         assert ("--commit" in commands["point"]) == (not with_git)
@@ -281,39 +255,38 @@ def test_every_step_has_a_command(gpu: Any, session: Any, tiny: bool, device: st
         assert commands[name][commands[name].index("--store") + 1] == str(here.store)
 
 
-def test_a_step_needs_every_package_that_it_imports(gpu: Any) -> None:
+def test_a_step_needs_every_package_that_it_imports() -> None:
     """What the package itself requires is needed by some step, under the name by which it is imported."""
     names = {"scikit-learn": "sklearn", "nvidia-ml-py": "pynvml"}
-    project = tomllib.loads((BENCHES.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    project = tomllib.loads((gpu_steps.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     required = {re.split(r"[<>=\[]", one)[0] for one in project["dependencies"]} - {"torch"}
-    assert {names.get(one, one) for one in required} <= {need for one in gpu.STEPS for need in one.needs}
+    assert {names.get(one, one) for one in required} <= {need for one in gpu_steps.STEPS for need in one.needs}
 
 
-def test_all_files_with_gpu_tests_are_run(gpu: Any, session: Any) -> None:
-    files = {Path(word).name for word in gpu.gpu_tests(session) if str(word).endswith(".py")}
+def test_all_files_with_gpu_tests_are_run(session: Any) -> None:
+    files = {Path(word).name for word in gpu_steps.gpu_tests(session) if str(word).endswith(".py")}
     assert {"test_gpu.py", "test_population.py", "test_memory.py", "test_gpu_watch.py"} <= files
 
 
 def test_the_hours_of_the_whole_figure() -> None:
     """A millisecond a network's step, of every kind but the deepest plain trials."""
-    hours = loaded("gpu_hours")
     kinds = [
-        hours.Kind(block, depth, is_trial)
+        gpu_hours.Kind(block, depth, is_trial)
         for block in ("plain", "highway")
         for depth in (9, 19, 49, 99)
         for is_trial in (True, False)
     ]
     seconds = dict.fromkeys(kinds, 1e-3)
     steps, networks = 240_000, 105
-    assert f"all of it: {8 * networks * steps * 1e-3 / 3600:.3g} hours" in hours.table(seconds, "cpu")
-    del seconds[hours.Kind("plain", 99, True)]
-    text = hours.table(seconds, "cpu")
+    assert f"all of it: {8 * networks * steps * 1e-3 / 3600:.3g} hours" in gpu_hours.table(seconds, "cpu")
+    del seconds[gpu_hours.Kind("plain", 99, True)]
+    text = gpu_hours.table(seconds, "cpu")
     assert f"all of it: {(8 * networks - 100) * steps * 1e-3 / 3600:.3g} hours" in text
     assert "without the 1 kinds that were not measured" in text
 
 
-def test_a_summary_is_a_table_of_all_steps(gpu: Any, session: Any) -> None:
-    lines = gpu.State.of(session).summary(gpu.STEPS).splitlines()
-    assert len(lines) == 2 + len(gpu.STEPS)
+def test_a_summary_is_a_table_of_all_steps(session: Any) -> None:
+    lines = gpu.State.of(session).summary(gpu_steps.STEPS).splitlines()
+    assert len(lines) == 2 + len(gpu_steps.STEPS)
     assert lines[2] == "| about | GPU, driver and versions | not yet |  |  |"
     assert json.dumps(session.identity)
