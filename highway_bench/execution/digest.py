@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 
 from highway_bench.cell import Cell, canonical
-from highway_bench.execution.source_tree import hash_of
+from highway_bench.execution.source_code import hash_of
 
 
 def cell_digest(

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from highway_bench.errors import BadInput, HighwayBenchError
-from highway_bench.execution.source_tree import Fingerprint, ModuleSource, find_source
+from highway_bench.execution.module_source import ModuleSource, find_source
+from highway_bench.execution.source_tree import Fingerprint
 
 Signature = tuple[int, ...]
 

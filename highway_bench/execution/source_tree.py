@@ -1,28 +1,17 @@
-"""Source tree: the source code that modules run through, read without importing anything.
-
-Comments, docstrings, layout and printed texts (labels of metrics, summaries of blocks, help of words) do not count. The
-body of ``if torch.compiler.is_compiling():`` in this package counts for compiled cells only.
-"""
+"""Source tree: the source code that modules run through, and one hash of all of it."""
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import importlib
 import json
-import sys
-import sysconfig
 from collections.abc import Iterable, Iterator
-from functools import cached_property, lru_cache
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import find_spec
+from importlib.machinery import ModuleSpec
 from itertools import accumulate
-from pathlib import Path
 from typing import NamedTuple
 
 from highway_bench.errors import BadInput
-
-PACKAGE = "highway_bench"
+from highway_bench.execution.module_source import ModuleSource, find_source
+from highway_bench.execution.source_code import PACKAGE, hash_of
 
 # Modules of the package that decide which cells run and where results go, but not what is measured. The package's own
 # entry "highway_bench" is the façade module alone, which only forwards names.
@@ -52,11 +41,6 @@ NOT_MEASURED = frozenset(
         "terminal",
     )
 )
-
-PRINTED_OF_METRICS = ("label", "hint", "percent")
-PRINTED_OF_ENTRIES = ("summary", "source", "equation")  # of what is registered
-
-LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
 class Fingerprint(NamedTuple):
@@ -152,185 +136,3 @@ class SourceTree:
         if name not in self._sources:
             self._sources[name] = find_source(name, self._specs)
         return self._sources[name]
-
-
-class ModuleSource:
-    """One module's file, read once."""
-
-    def __init__(self, name: str, path: Path, is_package: bool) -> None:
-        self.name = name
-        self.path = path
-        self.is_package = is_package
-
-    @cached_property
-    def home(self) -> Path | None:
-        """The folder that contains this module's top-level package or module."""
-        levels = self.name.count(".") + (1 if self.is_package else 0)
-        parents = self.path.resolve().parents
-        return parents[levels] if levels < len(parents) else None
-
-    @cached_property
-    def is_library(self) -> bool:
-        """Whether it belongs to Python or to an installed package."""
-        return self.home is None or any(self.home.is_relative_to(library) for library in LIBRARIES)
-
-    @cached_property
-    def content(self) -> str:
-        """A hash of the bytes."""
-        return hashlib.sha256(self._bytes).hexdigest()[:32]
-
-    @property
-    def meaning(self) -> str:
-        """A hash of the code without comments, docstrings and layout; of the bytes where it is not Python."""
-        return self._code.meaning if self.path.suffix == ".py" else self.content
-
-    @property
-    def eager(self) -> str:
-        """As ``meaning``; of this package's modules without what only ``torch.compile`` runs.
-
-        A plug-in may compile a part of itself in an eager cell.
-        """
-        return self._code.eager if self.path.suffix == ".py" else self.content
-
-    @property
-    def imports(self) -> tuple[Import, ...]:
-        """Every import statement that can run, with the absolute name of its module."""
-        return self._code.imports if self.path.suffix == ".py" else ()
-
-    @cached_property
-    def _bytes(self) -> bytes:
-        return self.path.read_bytes()
-
-    @cached_property
-    def _code(self) -> Code:
-        return code_of(self._bytes, self.name, self.is_package)
-
-
-class Import(NamedTuple):
-    """An import statement: ``import module``, or ``from module import names``."""
-
-    module: str
-    names: tuple[str, ...] = ()
-
-
-class Code(NamedTuple):
-    """What a module's source means, as a hash; the same without what only ``torch.compile`` runs; what it imports."""
-
-    meaning: str
-    eager: str
-    imports: tuple[Import, ...]
-
-
-@lru_cache(maxsize=4096)
-def code_of(source: bytes, name: str, is_package: bool) -> Code:
-    """The code of the module ``name``, parsed once in a process: every run reads all files again, and few change."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError as error:
-        raise BadInput(f"module {name!r} is no valid Python: {error.msg}, line {error.lineno}") from error
-    package = name.split(".") if is_package else name.split(".")[:-1]
-    meaning, imports = hash_of(json.dumps(_plain(tree))), tuple(_imports_in(tree, package))
-    own = package[:1] == [PACKAGE]
-    return Code(meaning, hash_of(json.dumps(_plain(WithoutCompiled().visit(tree)))) if own else meaning, imports)
-
-
-class WithoutCompiled(ast.NodeTransformer):
-    """Removes ``if torch.compiler.is_compiling():`` with its body, of which the test is false unless torch compiles."""
-
-    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
-        self.generic_visit(node)
-        return node.orelse if ast.unparse(node.test) == "torch.compiler.is_compiling()" else node
-
-
-def _imports_in(node: ast.AST, package: list[str]) -> Iterator[Import]:
-    if isinstance(node, ast.Import):
-        yield from (Import(alias.name) for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        above = package[: len(package) + 1 - node.level] if node.level else []
-        module = ".".join([*above, *([node.module] if node.module else [])])
-        yield Import(module, tuple(alias.name for alias in node.names))
-    elif isinstance(node, ast.If) and getattr(node.test, "id", getattr(node.test, "attr", "")) == "TYPE_CHECKING":
-        for alternative in node.orelse:  # the body never runs
-            yield from _imports_in(alternative, package)
-    else:
-        for child in ast.iter_child_nodes(node):
-            yield from _imports_in(child, package)
-
-
-def find_source(name: str, specs: dict[str, ModuleSpec | None] | None = None) -> ModuleSource | None:
-    """The file of module ``name``, found without importing it; ``None`` where there is none.
-
-    ``specs`` has those that were found before, also of packages, and receives new ones.
-    """
-    spec = _spec(name, {} if specs is None else specs)
-    origin = Path(spec.origin) if spec and spec.has_location and spec.origin else None
-    is_package = bool(spec and spec.submodule_search_locations is not None)
-    return ModuleSource(name, origin, is_package) if origin and origin.is_file() else None
-
-
-def _spec(name: str, specs: dict[str, ModuleSpec | None]) -> ModuleSpec | None:
-    """The spec of module ``name``. Its packages are not imported, as ``importlib.util.find_spec`` would do."""
-    if name not in specs:
-        specs[name] = _new_spec(name, specs)
-    return specs[name]
-
-
-def _new_spec(name: str, specs: dict[str, ModuleSpec | None]) -> ModuleSpec | None:
-    if name == "__main__":
-        return _spec_of_main()
-    package = name.rpartition(".")[0]
-    try:
-        if not package:
-            return find_spec(name)
-    except (ImportError, ValueError):  # a module created at run time, without a spec
-        return None
-    above = _spec(package, specs)
-    folders = None if above is None else above.submodule_search_locations
-    return None if folders is None else PathFinder.find_spec(name, list(folders))
-
-
-def _spec_of_main() -> ModuleSpec | None:
-    path = getattr(sys.modules["__main__"], "__file__", None)
-    if path is None:
-        return None
-    spec = ModuleSpec("__main__", None, origin=str(Path(path).resolve()))
-    spec.has_location = True
-    return spec
-
-
-def _plain(node: object) -> object:
-    """A syntax tree as nested lists, without docstrings, positions and empty fields.
-
-    Without empty fields the hash is the same in Python versions that add fields to the tree.
-    """
-    if isinstance(node, ast.Call):
-        node = _without_texts(node)
-    if isinstance(node, ast.AST):
-        fields = [(name, _without_docstring(node, name, value)) for name, value in ast.iter_fields(node)]
-        return [type(node).__name__, *([name, _plain(value)] for name, value in fields if value not in (None, []))]
-    if isinstance(node, list):
-        return [_plain(item) for item in node]
-    return f"{type(node).__name__} {node!r}"
-
-
-def _without_texts(node: ast.Call) -> ast.Call:
-    """A call without what is only printed: labels of a ``Metric``, texts of a ``register_…`` call, a word's meaning."""
-    name = getattr(node.func, "id", "")
-    if getattr(node.func, "attr", "") == "meaning":
-        return ast.Call(node.func, [], [])
-    printed = PRINTED_OF_METRICS if name == "Metric" else PRINTED_OF_ENTRIES if name.startswith("register_") else ()
-    return ast.Call(node.func, node.args, [option for option in node.keywords if option.arg not in printed])
-
-
-def _without_docstring(node: ast.AST, name: str, value: object) -> object:
-    documented = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
-    if documented and name == "body" and isinstance(value, list) and value:
-        first = value[0]
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-            return value[1:]
-    return value
-
-
-def hash_of(text: str) -> str:
-    """32 hexadecimal digits that stand for ``text``."""
-    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -43,7 +43,8 @@ from highway_bench.execution.engines._pool import WorkerKind
 from highway_bench.execution.engines._ray import first_line, imported_ray
 from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.job import Began, CellResult, Ended, Job
-from highway_bench.execution.source_tree import PACKAGE, find_source
+from highway_bench.execution.module_source import find_source
+from highway_bench.execution.source_code import PACKAGE
 from highway_bench.provenance import identity
 from highway_bench.provenance.free_memory import PROCESS_BYTES
 from highway_bench.results.schema import Status
