@@ -162,8 +162,8 @@ def provenance(studies: Iterable[Study]) -> Shown:
                 {
                     "command": " ".join(["highway-bench", *without_paths(words_of(record))]),
                     "python": record.get("python"),
-                    "commit": re.sub(r"\b([0-9a-f]{8})[0-9a-f]+", r"\1", str(rows["commit"].dropna().max())),
-                    **{name: rows[name].dropna().max() for name in ("machine", "torch", "protocol")},
+                    "commit": re.sub(r"\b([0-9a-f]{8})[0-9a-f]+", r"\1", all_of(rows["commit"])),
+                    **{name: all_of(rows[name]) for name in ("machine", "torch", "protocol")},
                     "day": str(rows["time_utc"].min())[:10],
                     "last": str(rows["time_utc"].max())[:10],
                     "rows": len(rows),
@@ -195,11 +195,16 @@ def provenance(studies: Iterable[Study]) -> Shown:
     return shown("provenance", "Measured by", table, columns, note=waits if timed else "")
 
 
+def all_of(values: pd.Series) -> str:
+    """The distinct ``values``, joined by commas."""
+    return ", ".join(sorted(map(str, values.dropna().unique())))
+
+
 def without_paths(words: Sequence[str]) -> list[str]:
     """The words of a command without its store and other files, which are those of another machine."""
     chosen: list[str] = []
     for before, word in zip(["", *words], words, strict=False):
-        if not {before, word} & {"--store", "--out", "--log-file"} and not word.startswith("--store="):
+        if not {before, word.partition("=")[0]} & {"--store", "--out", "--log-file"}:
             chosen.append(word)
     return chosen
 

@@ -64,8 +64,8 @@ def advise(
 ) -> None:
     """Say which connection a layer should have at a depth, what it costs, and how sure that is.
 
-    Compares every connection and start that the layer can carry, and writes a page. Results are stored, so after an
-    interruption the same command resumes, and run again it gives the same answer.
+    Compares as many connections and starts as the minutes allow, lists the others, and writes a page. Results are
+    stored, so after an interruption the same command resumes, and run again it gives the same answer.
     """
     options: dict[str, Any] = {
         "depth": depth,

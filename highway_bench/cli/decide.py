@@ -35,7 +35,7 @@ def decide(
     log_file: LogPath = None,
     json: AsJson = False,
 ) -> None:
-    """Train every connection at its starts, with tuned learning rates and fresh seeds; a matter of nights.
+    """Train every connection at its starts, with tuned learning rates and fresh seeds: about twenty hours on two cores.
 
     Which cells come next depends on the results so far, so the total is known only at the end. Stored trainings are not
     made again, so after an interruption the same command resumes. Part seconds needs the results of language. Part

@@ -54,7 +54,8 @@ def finals(rows: pd.DataFrame) -> pd.DataFrame:
         row |= {"seq_len": None if pd.isna(row["seq_len"]) else int(row["seq_len"])}
         key = tuple(row[name] for name in (*RUNG, "rate", "seed"))
         final = records.setdefault(key, {name: row.get(name) for name in FINAL})
-        final |= {"time_utc": row["time_utc"], "loss" if row["metric"] == "final_loss" else "success": row["value"]}
+        final |= {name: row[name] for name in ("machine", "torch", "time_utc")}
+        final["loss" if row["metric"] == "final_loss" else "success"] = row["value"]
     table = pd.DataFrame(list(records.values()), columns=list(FINAL))
     newest = [part[part["rate"] == part.sort_values("time_utc")["rate"].iloc[-1]] for _, part in groups(table, RUNG)]
     ordered = ["family", "dataset", "depth", "block", "seed"]

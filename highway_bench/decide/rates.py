@@ -8,6 +8,7 @@ gets all seeds too, and so on: the chosen rate ends inside of the tried ones, or
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -72,5 +73,6 @@ def beyond(best: float, tried: Sequence[float]) -> float | None:
 
 
 def size(loss: float | None) -> float:
-    """The logarithm of a loss, for ranks and means; infinite for a run without one."""
-    return math.inf if loss is None or not math.isfinite(loss) else math.log(loss) if loss > 0 else -math.inf
+    """The logarithm of a loss, for ranks and means; infinite for a run without one. A loss of 0 counts as the smallest
+    normal number."""
+    return math.inf if loss is None or not math.isfinite(loss) else math.log(max(loss, sys.float_info.min))

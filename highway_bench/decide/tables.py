@@ -180,7 +180,7 @@ def bits_by_seed(runs: pd.DataFrame) -> BySeed:
 def _records(runs: pd.DataFrame, reference: pd.DataFrame) -> list[dict[str, Any]]:
     by_block = {str(block): part for block, part in runs.groupby("block")}
     values, own = {block: bits_by_seed(part) for block, part in by_block.items()}, bits_by_seed(reference)
-    found = contrasts({REFERENCE: own, **values}, REFERENCE) if any(values.values()) and own else {}
+    found = contrasts({REFERENCE: own, **values}, REFERENCE) if len(reference) else {}
     records = []
     for block, one in found.items():
         diverged = _diverged(by_block[block])

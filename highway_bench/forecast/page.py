@@ -17,7 +17,7 @@ from highway_bench.writing import writing
 
 STYLE = Style("#0072B2", "o", "-")
 PICTURE, PAGE = "calibration.svg", "forecast.md"
-SKILL_HEADS = ("left out", "against", "Brier skill", "95 % interval", "connections")
+SKILL_HEADS = ("left out", "against", "Brier skill", "95 % interval", "groups")
 WEIGHT_HEADS = ("feature", "weight, per standard deviation", "")
 
 TextRows = list[list[str]]

@@ -1,4 +1,4 @@
-"""Skill: how much better forecasts of left-out groups are than simple ones, with a bootstrap over connections."""
+"""Skill: how much better forecasts of left-out groups are than simple ones, with a jackknife over these groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 
 from highway_bench.forecast.examples import FEATURES, NAMES
 from highway_bench.forecast.logistic import fit_logistic
-from highway_bench.measure.statistics import CONFIDENCE, RESAMPLES, Array, IntervalEstimate, wilson
+from highway_bench.measure.statistics import Array, IntervalEstimate, t_interval, wilson
 
 LeftOut = Literal["connection", "family"]
 LEFT_OUT: Final[tuple[LeftOut, ...]] = ("connection", "family")
@@ -23,7 +23,7 @@ class Skill(NamedTuple):
 
     left_out: LeftOut
     against: str
-    score: IntervalEstimate  # n counts connections
+    score: IntervalEstimate  # n counts the groups, of which each was left out once
 
 
 class CalibrationBin(NamedTuple):
@@ -39,18 +39,20 @@ class CalibrationBin(NamedTuple):
 def skills_of(examples: pd.DataFrame, left_out: LeftOut, forecasts: dict[str, Array]) -> list[Skill]:
     """The skill of ``forecasts["all"]`` against each of ``REFERENCES``.
 
-    Runs of one connection are alike, so the bootstrap draws connections.
+    Runs of one group are alike, so the interval is Student's t of the jackknife's pseudo-values of the groups (Tukey
+    1958, doi:10.1214/aoms/1177706647).
     """
     success = examples["success"].to_numpy(dtype=float)
     errors = pd.DataFrame({name: (p - success) ** 2 for name, p in forecasts.items()})
-    sums = errors.groupby(examples["connection"].to_numpy()).sum()
-    draws = np.random.default_rng(0).multinomial(len(sums), [1 / len(sums)] * len(sums), size=RESAMPLES)
+    sums = errors.groupby(examples[left_out].to_numpy()).sum()
     skills = []
     for against in REFERENCES:
         own, reference = sums["all"].to_numpy(), sums[against].to_numpy()
-        resampled = 1 - (draws @ own) / (draws @ reference)
-        low, high = np.quantile(resampled, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-        score = IntervalEstimate(float(1 - own.sum() / reference.sum()), float(low), float(high), len(sums))
+        whole = 1 - own.sum() / reference.sum()
+        without = 1 - (own.sum() - own) / (reference.sum() - reference)
+        interval = t_interval(len(sums) * whole - (len(sums) - 1) * without)
+        half = (interval.high - interval.low) / 2
+        score = IntervalEstimate(float(whole), float(whole - half), float(whole + half), len(sums))
         skills.append(Skill(left_out, against, score))
     return skills
 

@@ -13,14 +13,15 @@ from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, Shown
 from highway_bench.report.format import counted, first_of, listed, quantity, three
 from highway_bench.report.glossary import STARTS, start_text
-from highway_bench.report.labels import step_text
+from highway_bench.report.labels import data_name, step_text, title_of
 from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
-from highway_bench.report.rows import DEFAULT, STARTED, block_label, groups, start_of, without_start
+from highway_bench.report.rows import DEFAULT, STARTED, block_label, groups, rows_of, start_of, without_start
 from highway_bench.report.summary_tables import ratio_heading, size_notes
 from highway_bench.report.tables.answer import AHEAD, MOST_NAMED, NOT_MEASURED, TIED, TIES, Answer, Successes
 from highway_bench.report.tables.costs import COST
-from highway_bench.success.ladder import FULL_SEEDS, LEAST_SEEDS, TRAINABLE
+from highway_bench.report.tables.trainability import surely_fails
+from highway_bench.success.ladder import FULL_SEEDS, LEAST_SEEDS, TRAINABLE, TRAINS
 
 EDGE: Final = "†"
 APART: Final = "their shares of seeds differ significantly (Fisher's exact test, 5 %)"
@@ -79,7 +80,7 @@ def _notes(results: Results) -> list[str]:
     notes += _starts(results)
     starts = dict.fromkeys(start_of(block) for answer in answers for block in (*answer.use, *_avoided(answer)))
     notes += [f"Start {start}: {STARTS[start]}" for start in starts if start != DEFAULT and start in STARTS]
-    notes += _dependent(results)
+    notes += [*_dependent(results), *_again(results)]
     costs = [
         {**cost, "family": answer.family.partition(" ")[0]} for answer in answers if answer.use for cost in answer.costs
     ]
@@ -123,6 +124,23 @@ def _dependent(results: Results) -> list[str]:
     ]
 
 
+def _again(results: Results) -> list[str]:
+    """The connections that surely fail at one depth and train at a greater one, in one sentence."""
+    contests = [contest for contest, _ in results.contests()]
+    found = []
+    for contest, part in results.contests():
+        texts = []
+        for key, own in groups(part.sort_values("depth"), ["block"]):
+            failed = [cell["depth"] for cell in rows_of(own) if surely_fails(cell)]
+            trained = own.loc[own["verdict"].eq(TRAINS) & own["depth"].gt(min(failed, default=math.inf)), "depth"]
+            if len(trained):
+                at, later = (listed([str(int(depth)) for depth in depths]) for depths in (failed, trained))
+                texts.append(f"{key['block']} (fails at {at}, trains at {later})")
+        if texts:
+            found.append(f"{title_of(contest, contests, data_name)}: {listed(texts)}")
+    return [f"One that fails at a depth may train at a greater one. {'; '.join(found)}."] if found else []
+
+
 def _starts(results: Results) -> list[str]:
     """How each connection begins, if all have one start; where there are several, the labels name them."""
     trained = results.of_task("trainability")
@@ -145,6 +163,11 @@ def _columns(phase: str) -> list[Column]:
         column.words("depth", "depth"),
         _text("use", _use, "of those that train, the one of the lowest final training loss, and those tied with it"),
         _text("avoid", _avoid, "those that do not train; perhaps: Wilson's interval of the share reaches 90 %"),
+        _text(
+            "not tried here",
+            lambda answer: ", ".join(first_of(answer.failed_before, MOST_NAMED)),
+            "failed at the last depth at which it was tried",
+        ),
         _text("how sure", _sure, "difference of final training losses, with the interval of the comparison"),
         _text("learning rate", _rate, "the best of those tried, with the optimiser"),
         _text("test accuracy", _accuracy, "mean over seeds; of many that are tied, of the one that is named"),
@@ -166,9 +189,7 @@ def _use(answer: Answer) -> str:
 
 def _avoid(answer: Answer) -> str:
     perhaps = [f"perhaps {text}" for text in _by_count(answer, answer.unsure)]
-    before = ", ".join(first_of(answer.failed_before, MOST_NAMED))
-    not_tried = [f"not tried here after failing at a smaller depth: {before}"] if before else []
-    avoided = [*_by_count(answer, answer.avoid), *perhaps, *not_tried]
+    avoided = [*_by_count(answer, answer.avoid), *perhaps]
     return "; ".join(avoided) or ("none of those judged" if answer.use else "")
 
 
@@ -215,7 +236,7 @@ def _of_each(answer: Answer, texts: Mapping[str, str]) -> str:
     if len(answer.use) > TIES:
         return known.get(answer.best, "")
     if len(known) == len(answer.use) and len(set(known.values())) == 1:
-        return next(iter(known.values()))
+        return next(iter(known.values())) + " each" * (len(known) > 1)
     return "; ".join(f"{block} {text}" for block, text in known.items())
 
 

@@ -25,8 +25,8 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
         "the geometric mean over seeds of the ratio of their final losses, with Student's t interval, at the level "
         "at which Holm's procedure judges the comparison (5 % for all of them together). It is ahead if every "
         "interval excludes 0 %; those whose interval includes 0 % are tied with it. A diverged run counts with the "
-        "largest finite loss of its depth. “About 14 would decide”: with so many seeds a difference as large as the "
-        "measured one would be significant with a probability of 80 %.",
+        "largest finite loss of these connections. “About 14 would decide”: with so many seeds a difference as large "
+        "as the measured one would be significant with a probability of 80 %.",
     ),
     (
         "chance, threshold",

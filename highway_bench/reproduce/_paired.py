@@ -33,24 +33,25 @@ def diverged(runs: ArmRuns) -> int:
 def ratio(name: str, a: ArmRuns, b: ArmRuns, confidence: float) -> Quantity:
     """The final loss of ``a`` over that of ``b``, paired by seed, as a geometric mean with its t interval.
 
-    Infinite if ``a`` diverged at every seed and ``b`` at none, 0 in the opposite case. NaN if only some runs diverged:
-    the others are no sample of the arm."""
+    Infinite if ``a`` diverged at every seed and ``b`` at none, 0 in the opposite case. NaN if only some runs diverged,
+    since the others are no sample of the arm, and where a loss is 0."""
     gone_a, gone_b = diverged(a), diverged(b)
     if gone_a or gone_b:
         text = f"{name} (diverged at {gone_a} of {len(a)} seeds, the other at {gone_b} of {len(b)})"
         above, below = gone_a == len(a) and b and not gone_b, gone_b == len(b) and a and not gone_a
         return Quantity.exact(text, math.inf if above else 0.0 if below else math.nan, "×")
-    pairs = [a[seed]["final_loss"] / b[seed]["final_loss"] for seed in sorted(a.keys() & b.keys())]
-    return mean(name, pairs, confidence, "×")
+    pairs = [(a[seed]["final_loss"], b[seed]["final_loss"]) for seed in sorted(a.keys() & b.keys())]
+    return mean(name, [own / other if other > 0 else math.nan for own, other in pairs], confidence, "×")
 
 
 def loss_record(runs: ArmRuns) -> dict[str, Any]:
     """An arm as a row of a table.
 
     ``n`` runs, ``diverged`` of them; geometric mean ``loss`` of the others with its 95 % t interval ``low`` to
-    ``high``; mean ``accuracy``; medians of ``rate``, ``params`` and ``step_seconds``. A missing number is NaN."""
+    ``high`` (NaN where a loss is 0); mean ``accuracy``; medians of ``rate``, ``params`` and ``step_seconds``. A missing
+    number is NaN."""
     finite = [run["final_loss"] for run in runs.values() if math.isfinite(run["final_loss"])]
-    loss = log10_interval(finite) if finite else None
+    loss = log10_interval(finite) if finite and min(finite) > 0 else None
 
     def average(name: str, function: Any) -> float:
         known = [run[name] for run in runs.values() if not math.isnan(run.get(name, math.nan))]

@@ -78,26 +78,21 @@ class Reproduction(ABC):
         """``outcome`` without the verdicts that its runs do not support.
 
         There is no verdict if any run did not end, or if the request has fewer than ``least_seeds`` seeds: the missing
-        runs might change it. With a smaller budget than the scale's no claim is contradicted: any network fails if its
-        training is too short."""
+        runs might change it. There is none with a smaller budget than the scale's either: any network fails if its
+        training is too short, which would contradict one claim and reproduce another."""
         outcome = self.outcome(rows, request)
         runs = list(with_needs(self.known_cells(request, rows)))
         ended = ended_cells(rows)
         missing = sum(cell.key not in ended for cell in runs)
-        why, unsupported = f"{missing} of {len(runs)} runs did not end" if missing else "", set(Verdict)
-        incomplete = why
+        why = incomplete = f"{missing} of {len(runs)} runs did not end" if missing else ""
         if not why and request.seeds is not None and request.seeds < self.least_seeds:
             why = f"{request.seeds} of at least {self.least_seeds} seeds"
         full = self.cells(replace(request, steps=None, epochs=None, trials=None))
         if not why and any(map(has_smaller_budget, self.cells(request), full)):
             why = "with less than this scale's budget"
-            unsupported = {Verdict.CONTRADICTED, Verdict.SUGGESTIVE_AGAINST}
         if not why:
             return outcome
-        withheld = [
-            replace(one, verdict=Verdict.NOT_TESTABLE, why=why) if one.verdict in unsupported else one
-            for one in outcome.findings
-        ]
+        withheld = [replace(one, verdict=Verdict.NOT_TESTABLE, why=why) for one in outcome.findings]
         return replace(outcome, findings=withheld, incomplete=incomplete)
 
     def fresh(self, rows: pd.DataFrame) -> pd.DataFrame:

@@ -121,9 +121,9 @@ def bound_text(bound: float) -> str:
 def mean(name: str, values: Iterable[float], confidence: float, unit: str = "") -> Quantity:
     """The mean with its t interval; of a ratio (unit "×"), the geometric mean, with the t interval of log₁₀.
 
-    Without a value or with one that is not finite, the quantity is NaN."""
+    Without a value, with one that is not finite, or with a ratio of 0, the quantity is NaN."""
     data = np.asarray(list(values), dtype=np.float64)
-    if not len(data) or not np.isfinite(data).all():
+    if not len(data) or not np.isfinite(data).all() or (unit == "×" and not (data > 0).all()):
         return Quantity(name, math.nan, math.nan, math.nan, len(data), unit)
     if unit != "×":
         return Quantity.of(name, t_interval(data, confidence), unit)
@@ -194,7 +194,9 @@ def order_p(n: int) -> float:
 def scatter_of(one: Quantity, confidence: float) -> float:
     """The standard deviation of one value from a t interval over ``n`` of them: in decades for a ratio, else in the
     unit; NaN without an interval."""
-    ends = (one.low, one.high) if one.unit != "×" else (math.log10(one.low), math.log10(one.high))
+    ends = (one.low, one.high)
+    if one.unit == "×":
+        ends = (math.log10(one.low), math.log10(one.high)) if one.low > 0 else (math.nan, math.nan)
     if one.n < 2 or not all(map(math.isfinite, ends)):
         return math.nan
     return (ends[1] - ends[0]) / 2 * math.sqrt(one.n) / float(stats.t.ppf((1 + confidence) / 2, one.n - 1))

@@ -64,8 +64,9 @@ def test_the_newest_rate_and_the_newest_run_of_a_seed_count() -> None:
         frame(
             training(0, rate=0.3),
             training(0, loss=0.5, time_utc="2026-01-02"),
-            training(0, loss=0.15, time_utc="2026-01-03"),
+            training(0, loss=0.15, time_utc="2026-01-03", machine="another"),
             training(1, time_utc="2026-01-02"),
         )
     )
     assert list(zip(table["rate"], table["seed"], table["loss"], strict=True)) == [(0.1, 0, 0.15), (0.1, 1, 0.1)]
+    assert table["machine"].iloc[0] == "another"

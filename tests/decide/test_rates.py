@@ -69,7 +69,7 @@ def test_the_next_rung_begins_around_the_last_choice() -> None:
     assert around(GRID[0]) == GRID[:2]
 
 
-@given(st.lists(st.none() | st.floats(1e-6, 10.0), min_size=30, max_size=30))
+@given(st.lists(st.none() | st.just(0.0) | st.floats(1e-6, 10.0), min_size=30, max_size=30))
 def test_a_search_ends_inside_of_the_tried_rates_whatever_the_losses(values: list[float | None]) -> None:
     outcome = dict(zip(itertools.product(GRID, SEEDS), values, strict=True))
     losses: dict[tuple[float, int], float | None] = {}

@@ -88,6 +88,13 @@ def test_nothing_is_better_than_a_reference_that_diverged_at_a_seed() -> None:
     table = contrast_table(pd.concat([RUNS, diverged])).set_index(["nominal_width", "block", "steps"])
     assert table.loc[(64, "keel", 1_500), "verdict"] == "pre-norm unstable"
     assert table.loc[(128, "keel", 1_500), "verdict"] == "not enough seeds"
+    none = RUNS["block"].str.startswith("pre-norm")
+    gone = RUNS.assign(test_bits=RUNS["test_bits"].mask(none), status=RUNS["status"].mask(none, "diverged"))
+    assert set(contrast_table(gone)["verdict"]) == {"pre-norm unstable"}
+    assert contrast_shown(contrast_table(gone)).entries
+    other = RUNS[none | RUNS["block"].eq("keel")]
+    other = other.assign(test_bits=other["test_bits"].where(none), status=other["status"].where(none, "diverged"))
+    assert set(contrast_table(other)["verdict"]) == {"unstable"}
 
 
 def test_a_run_that_failed_is_no_run_of_a_contrast() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from highway_bench.results.schema import COLUMNS, Row, row
 
-CONNECTIONS, FAMILIES, DEPTHS, SEEDS = 9, 3, (5, 10, 20, 40), 4
+CONNECTIONS, FAMILIES, DEPTHS, SEEDS = 9, 6, (5, 10, 20, 40), 4
 
 
 def training(base: Row, success: bool, fall: float) -> list[Row]:

@@ -15,7 +15,7 @@ from highway_bench.tasks import tasks
 
 def test_a_run_has_the_numbers_of_its_start_and_of_its_first_steps(skilled: pd.DataFrame) -> None:
     table = examples(skilled)
-    assert len(table) == 432
+    assert len(table) == 864
     first = table.iloc[0]
     ratio = skilled.loc[(skilled["metric"] == "gradient_ratio"), "value"].iloc[0]
     assert first["gradient_decades"] == pytest.approx(-math.log10(ratio))
@@ -32,7 +32,7 @@ def test_runs_at_other_rates_do_not_count(skilled: pd.DataFrame) -> None:
     other["recipe"] = json.dumps({"steps": 400, "rate": 0.3})
     other.loc[other["metric"] == "rate", "value"] = 0.3
     other.loc[other["metric"] == "success", "value"] = 0.0
-    assert len(examples(pd.concat([skilled, other], ignore_index=True))) == 432
+    assert len(examples(pd.concat([skilled, other], ignore_index=True))) == 864
 
 
 def test_the_fall_of_the_loss_is_read_between_the_points_of_its_curve() -> None:
@@ -58,7 +58,7 @@ def test_starts_that_are_lacking_become_cells(skilled: pd.DataFrame) -> None:
     assert {(cell.block, cell.depth, cell.dataset, cell.dtype) for cell in cells} == {
         ("gate-3", 20, "digits", "float64")
     }
-    assert len(cells) == 6  # three families, two seeds
+    assert len(cells) == 12  # six families, two seeds
     known = [cell.but(block="highway", family="dense") for cell in cells]
     for cell in known:
         tasks.get("propagation").check(cell)

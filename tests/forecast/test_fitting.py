@@ -93,7 +93,7 @@ def test_runs_are_forecast_by_digest(forecast: Forecast, skilled: pd.DataFrame) 
 def test_page_and_figure(forecast: Forecast, shuffled: pd.DataFrame, tmp_path: Path) -> None:
     written = write_forecast(forecast, tmp_path / "some")
     text = written.page.read_text(encoding="utf-8")
-    assert text.startswith("There is a forecast, fitted on 432 runs.")
+    assert text.startswith("There is a forecast, fitted on 864 runs.")
     assert "| one family | depth alone |" in text
     assert "| ln depth |" in text
     assert written.figure is not None

@@ -193,6 +193,19 @@ def test_a_diverged_run_counts_with_the_largest_loss_and_few_seeds_decide_nothin
     assert lead(one, ["highway", "residual"]).tied == ("residual",)
 
 
+def test_the_best_is_that_of_the_seeds_that_all_have(make: Make) -> None:
+    """The other block's further seeds are lower, and worse at each seed that both have."""
+    losses = {("highway", 10): spread(0.1), ("residual", 10): [*spread(0.105), *[0.01] * 5]}
+    found = lead(results_of(make, ladder(make, losses)).training_runs(), ["highway", "residual"])
+    assert (found.best, found.tied) == ("highway", ())
+
+
+def test_a_loss_of_zero_is_the_lowest(make: Make) -> None:
+    runs = results_of(make, ladder(make, {("highway", 10): [0.0] * 5, ("residual", 10): spread(0.1)})).training_runs()
+    assert lead(runs, ["residual", "highway"]).best == "highway"
+    assert lead(runs.assign(final_loss=0.0), ["highway", "residual"]).tied == ("residual",)
+
+
 def test_best_rates_at_an_edge_are_marked_also_of_what_fails(make: Make) -> None:
     rows = ladder(make, {("residual", 10): [2.0] * 5, ("highway", 10): [0.1] * 5}, recipe={"rates": [0.03, 0.1]})
     results = results_of(make, rows)
@@ -229,12 +242,22 @@ def test_what_may_train_by_its_interval_is_avoided_perhaps(make: Make) -> None:
     assert (cells["plain"], cells["residual"]) == (("perhaps fails 4/5", "open"), ("fails 3/5", "fails"))
 
 
-def test_what_failed_at_a_smaller_depth_is_avoided_where_it_was_not_tried(make: Make) -> None:
+def test_what_failed_at_a_smaller_depth_and_was_not_tried_at_this_one_is_named(make: Make) -> None:
     losses = {("plain", 10): [2.0] * 5, ("highway", 10): spread(0.1), ("highway", 20): spread(0.1)}
     losses |= {("residual", 10): spread(0.2), ("residual", 20): [2.0] * 5}
-    found = {row["depth"]: row["avoid"] for row in printed(results_of(make, ladder(make, losses)))}
-    not_tried = "not tried here after failing at a smaller depth: plain"
-    assert found == {"10": "plain (0 of 5)", "20": f"residual (0 of 5); {not_tried}"}
+    found = {
+        row["depth"]: (row["avoid"], row["not tried here"]) for row in printed(results_of(make, ladder(make, losses)))
+    }
+    assert found == {"10": ("plain (0 of 5)", ""), "20": ("residual (0 of 5)", "plain")}
+
+
+def test_what_fails_at_a_depth_and_trains_at_a_greater_one_is_noted(make: Make) -> None:
+    losses = {("plain", 10): [2.0] * 5, ("plain", 20): spread(0.1), ("highway", 10): spread(0.1)}
+    note = "may train at a greater one"
+    table = answer_table(results_of(make, ladder(make, losses)))
+    assert f"One that fails at a depth {note}. dense on digits: plain (fails at 10, trains at 20)." in table.note
+    losses[("plain", 20)] = [2.0] * 5
+    assert note not in answer_table(results_of(make, ladder(make, losses))).note
 
 
 def test_a_family_without_any_verdict_comes_last(make: Make) -> None:

@@ -487,6 +487,14 @@ def test_a_contest_that_went_on_on_another_machine_is_one(make: Make) -> None:
     assert "CPU" not in results.answer()[0].family
 
 
+def test_verdicts_of_two_budgets_do_not_conflict(make: Make) -> None:
+    good, bad = ladder(make, {("plain", 10): [0.1] * 5}), ladder(make, {("plain", 10): [2.0] * 5})
+    longer = json.dumps(json.loads(good["recipe"].iloc[0]) | {"steps": 100_000})
+    pair = good.assign(family="dense-pair", digest=good["digest"] + "/pair")
+    assert len(Results(pd.concat([bad, pair])).conflicting_verdicts()) == 1
+    assert Results(pd.concat([bad, pair.assign(recipe=longer)])).conflicting_verdicts() == []
+
+
 def test_verdicts_of_two_machines_do_not_conflict(make: Make) -> None:
     good, bad = {("plain", 10): [0.1] * 5}, {("plain", 10): [2.0] * 5}
     deep = ladder(make, good, machine="Other CPU").assign(family="dense-pair")

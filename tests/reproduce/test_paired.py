@@ -10,6 +10,7 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.reproduce._measured import measured
 from highway_bench.reproduce._paired import ArmRuns, loss_record, ratio
+from highway_bench.reproduce.quantities import scatter_of
 
 BASE = {0: 0.1, 1: 0.2, 2: 0.4, 3: 0.8}
 
@@ -39,12 +40,15 @@ def test_the_ratio_is_paired_by_seed() -> None:
         (GONE, GONE, math.nan),
         (BASE | {0: math.inf}, BASE, math.nan),
         (GONE, {}, math.nan),
+        (BASE | {0: 0.0}, BASE, math.nan),
+        (BASE, BASE | {0: 0.0}, math.nan),
         ({}, {}, math.nan),
     ],
 )
 def test_runs_that_diverged_are_not_left_out(a: dict[int, float], b: dict[int, float], value: float) -> None:
     one = ratio("loss", runs(a), runs(b), 0.95)
     assert (one.low, one.high) == pytest.approx((value, value), nan_ok=True)
+    assert math.isnan(scatter_of(one, 0.95))  # so that the power of such a finding is unknown
 
 
 def test_a_record_of_losses() -> None:
@@ -59,6 +63,7 @@ def test_a_record_of_losses() -> None:
     assert (result["loss"], result["accuracy"]) == (pytest.approx(0.2), pytest.approx(0.85))
     assert math.isnan(result["rate"])
     assert math.isnan(loss_record({})["loss"])
+    assert math.isnan(loss_record(runs({0: 0.0, 1: 0.1}))["loss"])
 
 
 def test_cells_that_differ_in_any_field_have_their_own_metrics(rows_of: Any) -> None:

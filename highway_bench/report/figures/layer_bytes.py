@@ -83,8 +83,9 @@ def _finding(cells: pd.DataFrame, baseline: str) -> str:
     if ratios.empty:
         least, most = cells["saved_per_layer"].min(), cells["saved_per_layer"].max()
         return f"Bytes per layer: {quantity(least, 'B')} to {quantity(most, 'B')}"
-    logs = ratios.assign(log=np.log(ratios["layer_ratio"])).groupby("block")["log"].mean()
-    means = np.exp(logs).sort_values(kind="stable")
+    logs = ratios.assign(log=np.log(ratios["layer_ratio"])).groupby("block")["log"].agg(["mean", "size"])
+    most = logs["size"] == logs["size"].max()  # only these are means over the same families and depths
+    means = np.exp(logs.loc[most, "mean"]).sort_values(kind="stable")
     named = dict.fromkeys([means.index[0], means.index[-1]])
     texts = [f"{block} {three(float(means[block]))}" for block in named]
     return f"Bytes per layer ÷ plain's, counted exactly: {', '.join(texts)}"

@@ -168,9 +168,11 @@ def _finding(part: pd.DataFrame, results: Results, family: str, name: str) -> st
         / part[part["depth"] == deepest].groupby("block").size()
     )
     shares = shares.fillna(0).sort_values(ascending=False, kind="stable")
-    best, where = shares.index[0], f"{family}: at depth {deepest:,} "
-    k, n = (int(((cells["depth"] == deepest) & (cells["block"] == best)).sum()) for cells in (trained, part))
     level = [block for block in results.about.block_order(shares.index) if shares[block] == shares.iloc[0]]
-    if len(level) > 1:
-        return f"{where}{listed(level)} train in the most trials, {k} of {n} each"
-    return f"{where}{best} trains in more trials than any other, {k} of {n}"
+    counts = {
+        block: [int((cells["depth"].eq(deepest) & cells["block"].eq(block)).sum()) for cells in (trained, part)]
+        for block in level
+    }
+    named = listed([f"{block} ({k} of {n})" for block, (k, n) in counts.items()])
+    verb = "train" if len(level) > 1 else "trains"
+    return f"{family}: at depth {deepest:,} {named} {verb} in the largest share of trials"

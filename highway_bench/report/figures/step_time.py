@@ -94,15 +94,17 @@ def _estimate(cell: Mapping[str, Any]) -> tuple[float, float, float]:
 
 
 def _finding(ratios: pd.DataFrame) -> str:
-    """The ratios of the fastest and the slowest block, as geometric means."""
+    """The ratios of the fastest and the slowest block, as geometric means, of those that are known in the most families
+    and depths: only these are means over the same ones."""
     if ratios.empty:
         return "Step time over plain's is unknown: no block was sampled in turn with plain"
+    count = int(ratios.groupby("block").size().max())
     means = {
         str(block): geometric_mean([_estimate(cell) for cell in rows_of(part)])
         for block, part in ratios.groupby("block")
+        if len(part) == count
     }
     ranked = sorted(means, key=lambda block: means[block])
-    count = int(ratios.groupby("block").size().max())
     over = f" (geometric mean of {count} families and depths)" if count > 1 else ""
     only = ratios.iloc[0]
     where = f"{only['family_label']}, depth {only['depth']}: " if count == 1 else ""

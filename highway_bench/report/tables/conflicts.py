@@ -35,14 +35,15 @@ class ConflictingVerdict:
 
 
 def conflicting_verdicts(contests: Contests, about: Descriptions) -> list[ConflictingVerdict]:
-    """All conflicts on one data set and machine, between starts or families that differ in options or branch."""
+    """All conflicts on one data set and machine and under one recipe, between starts or families that differ in options
+    or branch."""
     if not contests:
         return []
     rungs = pd.concat([part for _, part in contests])
     rungs = rungs.assign(branch=[about.branch(str(label).partition(" ")[0]) for label in rungs["family_label"]])
     rungs = rungs.assign(start=rungs["block"].map(start_of), block=rungs["block"].map(without_start))
     conflicts: dict[tuple[str, str, str, str], list[int]] = {}
-    alike = ["branch", "dataset", "match", "machine", "machine_label", "block", "depth"]
+    alike = ["branch", "dataset", "match", "recipe", "machine", "machine_label", "block", "depth"]
     for setting, part in groups(rungs, alike):
         cells = rows_of(part)
         train, stall = (

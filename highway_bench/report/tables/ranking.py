@@ -38,26 +38,29 @@ class Margin:
 
 @dataclass(frozen=True)
 class Lead:
-    """The block of lowest mean loss, ``best``, and its margins over the others, in the order of their losses."""
+    """The block of lowest mean loss over the seeds that all have, ``best``, and its margins over the others, in the
+    order of their losses."""
 
     best: str
     margins: tuple[Margin, ...]
 
     @property
     def tied(self) -> tuple[str, ...]:
-        """The blocks that the best one is not ahead of. With ``best`` they are the ``leaders`` of these losses."""
+        """The blocks that the best one is not ahead of."""
         return tuple(margin.block for margin in self.margins if not margin.decided)
 
 
 def lead(runs: pd.DataFrame, blocks: Sequence[str]) -> Lead:
     """Compare the final losses of ``blocks`` in ``runs``, all of one contest and depth, seed by seed.
 
-    A diverged run counts with the largest finite loss among these runs. The comparisons are corrected by Holm, as those
+    A diverged run counts with the largest finite loss among these runs, a loss of 0 with the smallest one above. The
+    comparisons are corrected by Holm, as those
     of an advice and of the planned contrasts are, so that the same runs give the same verdict everywhere.
     """
     losses = _losses(runs[runs["block"].isin(blocks)])
-    values: dict[str, dict[Any, float]] = {str(block): own.dropna().to_dict() for block, own in losses.items()}
-    best, *others = ranked(values)
+    values = _by_seed(losses)
+    common = losses.dropna()
+    best, *others = ranked(values if common.empty else _by_seed(common))
     levels = holm_levels({block: _behind(values, best, block, ALPHA).p for block in others})
     judged = {block: _behind(values, best, block, level) for block, level in levels.items()}
     return Lead(best, tuple(_margin(block, judged[block], levels[block]) for block in others))
@@ -82,11 +85,17 @@ def _behind(values: Mapping[str, BySeed], best: str, block: str, alpha: float) -
 
 def _losses(runs: pd.DataFrame) -> pd.DataFrame:
     """Natural logarithm of the final loss: one row per seed, one column per block."""
-    logs = np.log(runs["final_loss"].where(runs["final_loss"] > 0))
+    positive = runs["final_loss"].where(runs["final_loss"] > 0)
+    least = positive.min() if positive.notna().any() else 1.0  # where all are 0, all are equal
+    logs = np.log(positive.mask(runs["final_loss"].eq(0), least))
     logs = logs.mask(runs["status"].eq(Status.DIVERGED), logs.max())
     once = runs.assign(log=logs).drop_duplicates(["block", "seed"], keep="last")
     table: pd.DataFrame = once.pivot_table(index="seed", columns="block", values="log")
     return table
+
+
+def _by_seed(losses: pd.DataFrame) -> dict[str, dict[Any, float]]:
+    return {str(block): own.dropna().to_dict() for block, own in losses.items()}
 
 
 def _margin(block: str, behind: Contrast, alpha: float) -> Margin:
