@@ -93,8 +93,6 @@ def export(
         return
     with Store(store, read_only=True) as opened:
         rows = write(opened, out)
-    if not rows:
-        raise NothingMeasured(f"{store} has no rows")
     if json:
         print_json({"file": out, "rows": rows})
     else:

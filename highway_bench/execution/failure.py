@@ -62,7 +62,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     while link is not None and link not in seen:
         yield link
         seen.append(link)
-        link = link.__cause__ or link.__context__
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from highway_bench.cell import Cell
+from highway_bench.errors import HighwayBenchError
 from highway_bench.execution.descriptions import descriptions
 from highway_bench.execution.engines import AnyEngine, Engine, make_engine
 from highway_bench.execution.job import Began, CellResult, Ended
@@ -108,6 +109,7 @@ def run_cells(
             while batch:
                 run.measure(batch, plugins)
                 batch = schedule.ready()
+                run.leave_out_stored()
         finally:
             run.close()
     schedule.check_all_ended()
@@ -133,7 +135,8 @@ class _Run:
         self._noted = 0.0
         self._clock = RunClock(store.last_time())
         self._in_progress: dict[str, Cell] = {}
-        self._time_left = TimeLeft((item for item in schedule.items.values() if item.status is None), engine.workers)
+        self._open = [item for item in schedule.items.values() if item.status is None]
+        self._time_left = TimeLeft(self._open, engine.workers)
 
     def report_plan(self) -> None:
         items = self._schedule.items.values()
@@ -196,10 +199,17 @@ class _Run:
                     self._on_event(Started(tuple(cells.values())))
                 else:
                     self._store_ended(by_digest, event)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, HighwayBenchError):  # also where the engine cannot go on
             for event in self._engine.drain():
                 self._store_ended(by_digest, event)
             raise
+
+    def leave_out_stored(self) -> None:
+        """Take the cells that waited for others, and that the store has, out of the remaining time."""
+        for item in self._open:
+            if item.stored:
+                self._time_left.ended(item, None)
+        self._open = [item for item in self._open if item.status is None]
 
     def summary(self) -> Summary:
         items = self._schedule.items.values()

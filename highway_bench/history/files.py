@@ -27,10 +27,6 @@ VALUE_COLUMNS = ("result", "stats_q_25", "stats_q_75", "stats_repeat")
 BenchmarkRow = dict[str, Any]  # a file's row of one benchmark, by column
 
 
-class CutShort(BadInput):
-    """A file that is incomplete, after a killed run or on a full disk."""
-
-
 class Point(NamedTuple):
     """One series at one commit. ``sd`` is the samples' standard deviation, NaN for a single sample."""
 
@@ -128,14 +124,13 @@ def by_parameters(row: BenchmarkRow, columns: Iterable[str]) -> dict[tuple[str, 
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file. Raises ``CutShort`` where the JSON is incomplete, ``BadInput`` for a missing file or
-    other JSON."""
+    """The JSON object in a file. Raises ``BadInput`` for a missing or incomplete file, or other JSON."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"), parse_int=_whole_or_infinite)
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise CutShort(f"{path} is no complete JSON file (cut short?): {error}") from error
+        raise BadInput(f"{path} is no complete JSON file (cut short?): {error}") from error
     if not isinstance(data, dict):
         raise BadInput(f"{path} contains no JSON object")
     return data

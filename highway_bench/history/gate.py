@@ -117,7 +117,11 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
         report.machines.append(newest.machine)
         lines = lines_of(results, suite, accepted, order)
         recent = list(dict.fromkeys(result.commit for result in results))[-window:]
-        judged = [of for of, line in lines.items() if len(line) > 1 and of.series.judged is not Judged.NOT]
+        judged = [
+            of
+            for of, line in lines.items()
+            if len(line) > 1 and line[-1][0] in recent and of.series.judged is not Judged.NOT
+        ]
         report.judged += len(judged)
         if not judged:
             report.lines.append(f"{newest.machine}: HEAD's point is its first one, so nothing was judged")

@@ -105,10 +105,10 @@ def exact_rise(of: Followed, line: Line, recent: Collection[str]) -> Iterable[Ri
 def step(of: Followed, line: Line, recent: Collection[str]) -> Iterable[Rise]:
     """The step up that fits the newest points best, if the newest point is above it too.
 
-    A step at a recent point divides the points into ``LEVEL`` or fewer before and all those after, and the best one has
-    the least sum of distances from the medians of both. Points before the last step down to the least level so far do
-    not count: what came after it is the level that must hold. A step down from a rise to a level that is still higher
-    than before ends nothing.
+    A step at a recent point divides the points into those before and those after. The best one has the least sum of
+    distances from the medians of both. The level before is that of the last ``LEVEL`` points or fewer. Points before
+    the last step down to the least level so far do not count: what came after it is the level that must hold. A step
+    down from a rise to a level that is still higher than before ends nothing.
     """
     from asv.step_detect import detect_steps
 

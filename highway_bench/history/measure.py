@@ -148,11 +148,13 @@ def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = Tr
 def is_wanted(known: Result, quick: bool, replace: bool) -> bool:
     """Whether a commit that has the point ``known`` is measured again.
 
-    With ``replace``; without it where series of the point failed, or where a full point replaces a quick one. Raises
-    ``BadInput`` where a quick point would replace a full one.
+    With ``replace``; without it where series of the point failed, or where a full point replaces a quick one. A quick
+    point never replaces a full one, and ``BadInput`` is raised where it was asked to.
     """
     if replace and quick and known.is_full:
         raise BadInput(f"{known.commit[:8]} has a full point, and a quick one has less: give --full with --replace")
+    if quick and known.is_full:
+        return False
     return replace or (known.is_current and (bool(known.failures) or (not quick and not known.is_full)))
 
 

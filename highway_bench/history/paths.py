@@ -65,7 +65,7 @@ class Paths:
         return self.root / str(self.configuration()["benchmark_dir"])
 
     def suite(self) -> Suite:
-        """What this checkout follows: the ``SUITE`` of the only module in the folder of benchmarks that has one.
+        """What this checkout follows: the ``SUITE`` of the first module in the folder of benchmarks that has one.
 
         Raises ``BadInput`` where there is none.
         """

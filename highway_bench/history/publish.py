@@ -45,8 +45,8 @@ class Published:
 
 
 @exclusive
-def publish(paths: Paths, html: Path | None = None, *, scripts: bool = True) -> Published:
-    """Write asv's pages into ``html``, by default ``paths.html``; raises ``NothingMeasured`` without any point."""
+def publish(paths: Paths, *, scripts: bool = True) -> Published:
+    """Write asv's pages into ``paths.html``; raises ``NothingMeasured`` without any point."""
     git.check_not_shallow(paths.root)
     lines: list[str] = []
     shutil.rmtree(paths.shown, ignore_errors=True)
@@ -58,18 +58,17 @@ def publish(paths: Paths, html: Path | None = None, *, scripts: bool = True) -> 
     if not machines:
         raise NothingMeasured("there are no points to publish: run highway-bench history run first")
     discover(paths)
-    target = html or paths.html
-    changes = {"results_dir": paths.shown, "html_dir": target, **regression_settings(paths)}
+    changes = {"results_dir": paths.shown, "html_dir": paths.html, **regression_settings(paths)}
     status = asv(paths, "publish", ["--no-pull"], changes, quiet=True)
     if status:
         raise AsvFailed(f"asv publish ended with status {status}; its output is above")
-    arrange(target / "index.json", {result.commit for result in read_results(paths.shown)})
+    arrange(paths.html / "index.json", {result.commit for result in read_results(paths.shown)})
     if scripts:
-        reason = use_own_scripts(target, paths.working / "scripts")
+        reason = use_own_scripts(paths.html, paths.working / "scripts")
         if reason:
             lines.append(f"the pages load their scripts from public networks, so they do not work offline: {reason}")
-        link_report(target / "index.html")
-    return Published(target, list(machines), sum(machines.values()), lines)
+        link_report(paths.html / "index.html")
+    return Published(paths.html, list(machines), sum(machines.values()), lines)
 
 
 def regression_settings(paths: Paths) -> dict[str, dict[str, float | str | None]]:

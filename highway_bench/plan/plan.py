@@ -49,7 +49,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class RunResult:
-    """A run's rows (of all its cells, including those measured before), the records of the runs that measured them,
+    """A run's rows (of all its cells, including those measured before), the records of all runs in the store,
     its summary, its failures, and the endings that the profile does not expect."""
 
     rows: pd.DataFrame

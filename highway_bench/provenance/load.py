@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,8 @@ PRESSURE = Path("/proc/pressure")
 class Load:
     """Seconds since the machine started: of stolen time (all cores), of pressure on each resource, and of wall time.
 
-    Pressure is the time in which some task waited for the resource, as Linux counts it; empty where it does not.
+    Pressure is the time in which some task waited for the resource, as Linux counts it; without those that it does not
+    count.
     """
 
     wall: float
@@ -27,16 +29,16 @@ class Load:
         """The counters at this moment."""
         pressure = {}
         for resource in ("cpu", "memory"):
-            path = PRESSURE / resource
-            if path.is_file():
-                some = path.read_text(encoding="ascii").splitlines()[0]
+            with suppress(OSError):  # no such file, or one that cannot be read since the kernel does not count
+                some = (PRESSURE / resource).read_text(encoding="ascii").splitlines()[0]
                 pressure[resource] = 1e-6 * int(some.rpartition("total=")[2])
         return cls(time.monotonic(), getattr(psutil.cpu_times(), "steal", 0.0), pressure)
 
     def since(self) -> Load:
         """The difference from then to now."""
         now = Load.now()
-        pressure = {name: now.pressure[name] - seconds for name, seconds in self.pressure.items()}
+        counted = sorted(self.pressure.keys() & now.pressure.keys())
+        pressure = {name: now.pressure[name] - self.pressure[name] for name in counted}
         return Load(now.wall - self.wall, now.stolen - self.stolen, pressure)
 
     def __str__(self) -> str:

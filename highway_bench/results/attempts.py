@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from highway_bench.results.schema import LATER_ATTEMPT, OUTCOMES, Row, worst
 
-UNMEASURED = ("value", "low", "high", "n", "samples", "params", "flops_per_item")
+UNMEASURED = ("value", "low", "high", "n", "samples", "paired", "params", "flops_per_item")
 
 Attempt = list[Row]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, TextIO
 
-from highway_bench.errors import BadInput
+from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.results.parquet import ParquetRows, parquet_files, write_parquet
 from highway_bench.results.schema import COLUMNS, JSON_KINDS, Row
 from highway_bench.results.store import Store, Taken
@@ -43,20 +43,24 @@ WRITERS = {".csv": write_csv, ".jsonl": write_jsonl}
 def export(store: Store, path: str | os.PathLike[str]) -> int:
     """Write all rows of ``store`` to ``path``, as ``.csv``, ``.jsonl`` or ``.parquet``, and return their number.
 
-    A Parquet file also has the records of the runs, and ``import_rows`` reads it. Raises ``BadInput`` for another
-    suffix or a path that cannot be written.
+    A Parquet file also has the records of the runs, and ``import_rows`` reads it. A kill leaves the whole file or the
+    one before. Raises ``NothingMeasured`` for a store without rows, and ``BadInput`` for another suffix or a path that
+    cannot be written.
     """
     target = Path(path)
     if target.suffix not in (*WRITERS, PARQUET):
         raise BadInput(f"cannot export to {target}: its name must end in {', '.join(WRITERS)} or {PARQUET}")
-    rows = store.rows()
+    if not (rows := store.rows()):
+        raise NothingMeasured(f"{store.path} has no rows")
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.suffix == PARQUET:
             write_parquet(rows, store.runs(), target)
         else:
-            with target.open("w", encoding="utf-8", newline="") as out:
+            part = target.with_name(f"{target.name}.part")
+            with part.open("w", encoding="utf-8", newline="") as out:
                 WRITERS[target.suffix](rows, out)
+            part.replace(target)
     return len(rows)
 
 
@@ -65,12 +69,14 @@ def export_runs(store: Store, folder: str | os.PathLike[str]) -> list[Path]:
     files.
 
     An existing file is never changed. A run without rows has no file: it measured nothing, or other runs replaced its
-    rows. Raises ``BadInput`` for a folder that cannot be written.
+    rows. Raises ``BadInput`` for a folder that cannot be written, and for a run whose id is no name of a file.
     """
     target, written = Path(folder), []
     with writing(target):
         target.mkdir(parents=True, exist_ok=True)
         for run_id, record in store.runs().items():
+            if Path(run_id).name != run_id:
+                raise BadInput(f"{store.path} has a run with the id {run_id!r}, which cannot name a file")
             path = target / f"{run_id}{PARQUET}"
             if not path.exists() and (rows := store.rows(run_id=run_id)):
                 write_parquet(rows, {run_id: record}, path)

@@ -48,11 +48,12 @@ def run_status(path: str | os.PathLike[str]) -> RunStatus:
     Raises ``BadInput`` if there is no store, and ``NothingMeasured`` if no run has written its progress there.
     """
     with Store(path, read_only=True) as store:
+        lock = lock_path(store.path)
+        running = holder(lock) if is_held(lock) else ""  # first: a run that ends now has stored its last progress
         progress = store.progress()
         if progress is None:
             raise NothingMeasured(f"no run has written its progress into {store.path}")
-        lock = lock_path(store.path)
-        is_running = is_held(lock) and holder(lock) == str(progress["process"])
+        is_running = running == str(progress["process"])
         record: dict[str, Any] = store.runs().get(progress["run_id"], {})
         failures = store.failures(progress["run_id"])
     done = sum(progress["counts"].values())

@@ -278,14 +278,14 @@ class Store:
             (run_id, json.dumps(provenance, ensure_ascii=False, allow_nan=False)),
         )
 
-    def _times(self) -> dict[str, set[tuple[bool, str]]]:
-        """By digest, the time of the last result (``False``) and of a later attempt that measured less (``True``)."""
-        times: dict[str, set[tuple[bool, str]]] = {}
+    def _times(self) -> dict[str, set[str]]:
+        """By digest, the times of the last result and of a later attempt that measured less."""
+        times: dict[str, set[str]] = {}
         with explained(self.path):
-            for digest, later, time in self._db.execute(
-                'SELECT "digest", "axis" = ?, max("time_utc") FROM "rows" GROUP BY 1, 2', (LATER_ATTEMPT,)
+            for digest, time in self._db.execute(
+                'SELECT "digest", max("time_utc") FROM "rows" GROUP BY "digest", "axis" = ?', (LATER_ATTEMPT,)
             ):
-                times.setdefault(digest, set()).add((bool(later), time))
+                times.setdefault(digest, set()).add(time)
         return times
 
     @contextmanager

@@ -19,11 +19,12 @@ from highway_bench.cell import Cell
 from highway_bench.execution import oom_killer, worker
 from highway_bench.execution.engines import local
 from highway_bench.execution.engines.local import LocalEngine
-from highway_bench.execution.failure import death
+from highway_bench.execution.failure import death, failure
 from highway_bench.execution.oom_killer import oom_kills
 from highway_bench.execution.runner import run_cells
 from highway_bench.provenance import memory_cgroup as cgroups
 from highway_bench.results import DiskError, Store
+from highway_bench.results.schema import Status
 
 MakeCell = Callable[..., Cell]
 
@@ -285,3 +286,17 @@ def test_a_broken_gpu_context_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=SimpleNamespace(**cuda)))
     worker._release_memory()
     assert left == [worker.BROKEN_GPU]
+
+
+def test_an_error_that_hides_another_one_is_itself() -> None:
+    """``from None`` says that the error before does not matter. Without it, the lack of memory is the reason."""
+    found = []
+    for hidden in (True, False):
+        try:
+            try:
+                raise MemoryError("too much")
+            except MemoryError as error:
+                raise ValueError("bad option") from (None if hidden else error)
+        except ValueError as error:
+            found.append(failure(error)[0])
+    assert found == [Status.FAILED, Status.OOM]

@@ -8,6 +8,8 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -110,6 +112,17 @@ def test_a_full_point_replaces_a_quick_one_and_never_the_other_way(throwaway) ->
     assert contents(throwaway.paths) == before
     throwaway.measure(quick=False, replace=True)
     assert contents(throwaway.paths) != before
+
+
+@pytest.mark.parametrize(
+    ("is_full", "quick", "wanted"),
+    [(True, True, False), (True, False, True), (False, True, True), (False, False, True)],
+)
+def test_a_point_with_a_failure_is_measured_again_but_not_a_full_one_quickly(
+    is_full: bool, quick: bool, wanted: bool
+) -> None:
+    known: Any = SimpleNamespace(is_full=is_full, is_current=True, failures=["a series"], commit="a" * 40)
+    assert measuring.is_wanted(known, quick, False) == wanted
 
 
 def test_an_interrupted_run_leaves_no_point_and_changes_none(throwaway, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
+import pytest
+
+from highway_bench.provenance import load as module
 from highway_bench.provenance.load import Load
+
+
+def test_pressure_that_the_kernel_does_not_count_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files exist there and cannot be read; here one of them is a folder."""
+    monkeypatch.setattr(module, "PRESSURE", tmp_path)
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "memory").write_text("some avg10=0.00 avg60=0.00 avg300=0.00 total=2000000\n")
+    before = Load.now()
+    assert before.pressure == {"memory": 2.0}
+    (tmp_path / "memory").unlink()
+    assert before.since().pressure == {}
 
 
 def test_counters_grow_and_are_printed_as_shares() -> None:

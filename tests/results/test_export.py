@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from highway_bench.errors import BadInput
-from highway_bench.results import COLUMNS, Row, Store, Taken, export, merge, row
+from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.results import COLUMNS, Row, Store, Taken, export, export_runs, merge, row
 
 EARLY, LATE = "2026-01-01T00:00:00.000000+00:00", "2026-01-02T00:00:00.000000+00:00"
 
@@ -65,8 +65,32 @@ def test_export_elsewhere(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match=r"must end in \.csv, \.jsonl or \.parquet"):
             export(store, tmp_path / "out.xlsx")
         (tmp_path / "out.csv").mkdir()
-        with pytest.raises(BadInput, match=r"cannot write .*Is a directory"):
+        with pytest.raises(NothingMeasured, match="has no rows"):
             export(store, tmp_path / "out.csv")
+    filled = fill(tmp_path / "s", one("a", 1.0))
+    with Store(filled) as store, pytest.raises(BadInput, match=r"cannot write .*Is a directory"):
+        export(store, tmp_path / "out.csv")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_an_export_that_fails_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    target = tmp_path / f"rows{suffix}"
+    with Store(fill(tmp_path / "s", one("a", 1.0))) as store:
+        export(store, target)
+        before = target.read_bytes()
+        monkeypatch.setattr(store, "rows", lambda: [{"metric": "time"}, {"unknown": object()}])
+        with pytest.raises((ValueError, TypeError, KeyError)):
+            export(store, target)
+    assert target.read_bytes() == before
+
+
+def test_a_run_whose_id_is_a_path_is_not_exported(tmp_path: Path) -> None:
+    filled = fill(tmp_path / "s", one("a", 1.0, run="../evil"), run="../evil")
+    with Store(filled) as store, pytest.raises(BadInput, match=r"'\.\./evil', which cannot name a file"):
+        export_runs(store, tmp_path / "runs")
+    assert not list(tmp_path.rglob("*.parquet"))
 
 
 def test_merge_keeps_the_later_of_two_and_everything_else(tmp_path: Path) -> None:
