@@ -20,6 +20,16 @@ def columns_of(version: int) -> set[str]:
     return set(COLUMNS) - {name for newer, names in ADDED.items() if newer > version for name in names}
 
 
+def orders() -> list[list[str]]:
+    """The orders that a store's columns may have: a migration from each schema appends those that it adds."""
+    found = []
+    for version in range(SCHEMA, 0, -1):
+        first = [name for name in COLUMNS if name in columns_of(version)]
+        later = [name for newer in range(version + 1, SCHEMA + 1) for name in ADDED[newer]]
+        found.append([*first, *later])
+    return found
+
+
 def backup_path(path: Path, version: int) -> Path:
     """Where the store ``path`` of schema ``version`` is copied before its migration: a name that no file has, with a
     number where another backup of this schema is there."""

@@ -7,6 +7,7 @@ it would pass for a complete one, and the next run measures it again.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -22,8 +23,9 @@ from typing import Any
 
 from highway_bench.errors import BadInput
 from highway_bench.results.integrity import conditions, is_record
+from highway_bench.results.migration import orders
 from highway_bench.results.schema import COLUMNS, Row
-from highway_bench.results.store import Store, quoted
+from highway_bench.results.store import Store, create_tables, quoted
 
 CHUNK = 4096  # rows read at once
 PAGE = 4096  # bytes of SQLite's pages
@@ -89,7 +91,7 @@ def salvage(damaged: str | os.PathLike[str], into: str | os.PathLike[str]) -> Sa
 
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that reads ``path``; if the first page is damaged, a copy that has the first page of a new store."""
+    """A connection that reads ``path``; if the first page is damaged, a copy that has one which fits."""
     with closing(_connected(path)) as db:
         try:
             db.execute('SELECT "digest", "metric", "axis", "status" FROM "rows" LIMIT 0')
@@ -104,20 +106,41 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / "copy.sqlite"
             shutil.copyfile(path, copy)
-            with copy.open("r+b") as out:
-                out.write(_first_page(Path(folder)))
+            pages = list(_first_pages(Path(folder)))
+            for page in [*pages, pages[0]]:  # the last one where none fits
+                with copy.open("r+b") as out:
+                    out.write(page)
+                with closing(_connected(copy)) as db:
+                    if fits(db):
+                        break
             with closing(_connected(copy)) as db:
                 yield db
 
 
-def _first_page(folder: Path) -> bytes:
-    """The first page of every store: SQLite's header, and where the tables begin."""
-    with Store(folder / "new.sqlite"):
-        pass
-    page = bytearray((folder / "new.sqlite").read_bytes()[:PAGE])
-    page[18:20] = b"\1\1"  # no journal
-    page[92:96] = bytes(4)  # the number of pages in the header is void: the file's size counts
-    return bytes(page)
+def _first_pages(folder: Path) -> Iterator[bytes]:
+    """The first pages that a store may have: SQLite's header, the tables with the order of their columns, and where
+    they begin, which ``VACUUM`` changes."""
+    for number, (order, is_compact) in enumerate(itertools.product(orders(), (False, True))):
+        path = folder / f"{number}.sqlite"
+        with closing(sqlite3.connect(path)) as db:
+            create_tables(db, order)
+            if is_compact:
+                db.execute("VACUUM")
+        page = bytearray(path.read_bytes()[:PAGE])
+        page[92:96] = bytes(4)  # the number of pages in the header is void: the file's size counts
+        yield bytes(page)
+
+
+def fits(db: sqlite3.Connection) -> bool:
+    """Whether the first readable row and record are such as runs write, by the tables that ``db`` names."""
+    row, run = (
+        next((values for values in _read(db, table, wanted) if values is not None), None)
+        for table, wanted in (("rows", ['"digest"', '"run_id"']), ("runs", ["run_id", "provenance"]))
+    )
+    return bool(
+        row and isinstance(row[0], str) and DIGEST.fullmatch(row[0])
+        and run and isinstance(run[0], str) and is_record(run[1])
+    )  # fmt: skip
 
 
 def _connected(path: Path) -> sqlite3.Connection:

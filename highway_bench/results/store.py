@@ -324,7 +324,8 @@ class Store:
         if version is None and self.read_only:  # the process that created the file has not created the tables yet
             raise BadInput(f"{self.path} is empty: nothing is stored there yet")
         if version is None:
-            self._create()
+            self._db.execute("PRAGMA journal_mode = WAL")
+            create_tables(self._db)
             version = SCHEMA
         elif self.read_only and self._checked:
             check_contents(self._db, self.path, version)
@@ -333,22 +334,22 @@ class Store:
             migrate(self._db, self.path, version)
             self._columns = set(COLUMNS)
 
-    def _create(self) -> None:
-        columns = ", ".join(f'"{name}" {kind}' for name, (kind, _) in COLUMNS.items())
-        unique = ", ".join(f'"{name}"' for name in UNIQUE)
-        self._db.execute("PRAGMA journal_mode = WAL")
-        with self._db:
-            self._db.execute("BEGIN IMMEDIATE")  # tables and version together, or none of them
-            self._db.execute("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
-            self._db.execute(f'CREATE TABLE "rows" ({columns}, UNIQUE ({unique}))')
-            self._db.execute('CREATE INDEX "cells" ON "rows" ("digest", "status", "time_utc")')
-            self._db.execute("CREATE TABLE runs (run_id TEXT PRIMARY KEY, provenance TEXT NOT NULL)")
-            self._db.execute("INSERT INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
-
     def _release(self) -> None:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+
+def create_tables(db: sqlite3.Connection, order: Iterable[str] = COLUMNS) -> None:
+    """Create the tables of a new store, with the columns of the rows in this ``order``."""
+    columns = ", ".join(f"{quoted(name)} {COLUMNS[name][0]}" for name in order)
+    with db:
+        db.execute("BEGIN IMMEDIATE")  # tables and version together, or none of them
+        db.execute("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+        db.execute(f'CREATE TABLE "rows" ({columns}, UNIQUE ({", ".join(map(quoted, UNIQUE))}))')
+        db.execute('CREATE INDEX "cells" ON "rows" ("digest", "status", "time_utc")')
+        db.execute("CREATE TABLE runs (run_id TEXT PRIMARY KEY, provenance TEXT NOT NULL)")
+        db.execute("INSERT INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
 
 
 def quoted(name: str) -> str:

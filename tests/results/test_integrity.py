@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from highway_bench.errors import BadInput
-from highway_bench.results import Row, Store, integrity, row, salvage
+from highway_bench.results import COLUMNS, SCHEMA, Row, Store, integrity, row, salvage
+from highway_bench.results.migration import columns_of
 
 PAGE = 4096
 CELLS, ROWS = 120, 12
@@ -116,6 +118,30 @@ def test_whole_cells_are_salvaged_and_no_part_of_one(
         assert done.cells + len(done.left_out) == CELLS
         assert done.cells >= CELLS - 4
         assert (done.runs, done.lost_runs) == (1, 0)
+
+
+@pytest.mark.parametrize("is_compact", [False, True])
+@pytest.mark.parametrize("version", range(1, SCHEMA + 1))
+def test_the_first_page_of_a_migrated_or_a_pruned_store_is_replaced(
+    path: Path, tmp_path: Path, version: int, is_compact: bool
+) -> None:
+    """A migration appends columns, and ``VACUUM`` moves tables to other pages."""
+    with closing(sqlite3.connect(path)) as db:
+        for name in set(COLUMNS) - columns_of(version):
+            db.execute(f'ALTER TABLE "rows" DROP COLUMN "{name}"')
+        db.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(version),))
+        db.commit()
+    Store(path).close()
+    if is_compact:
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("VACUUM")
+    with Store(path, read_only=True) as store:
+        before = store.rows()
+    first(path)
+    done = salvage(path, tmp_path / "whole.sqlite")
+    assert (done.cells, done.runs, done.lost, done.lost_runs) == (CELLS, 1, 0, 0)
+    with Store(tmp_path / "whole.sqlite", read_only=True) as store:
+        assert store.rows() == before
 
 
 def test_a_sound_store_is_salvaged_whole(path: Path, tmp_path: Path) -> None:
