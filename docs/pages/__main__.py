@@ -247,6 +247,7 @@ HELPERS: Mapping[str, Any] = {
     "markdown_table": lambda heads, rows: "\n".join(markdown_table(heads, rows)),
     "matrices": matrices,
     "mode_table": mode_table,
+    "peer_spans": lambda results: tables.peer_spans(peer_table(results.rows)),
     "peer_tables": lambda results: peer_tables(peer_table(results.rows)) if results else [],
     "rate_table": rate_table,
     "ratio_table": ratio_table,

@@ -78,7 +78,7 @@ def _each(texts: Iterable[str]) -> str:
 class Tally(NamedTuple):
     """The numbers of claims: all; by verdict those that have an interval and the ``exact`` ones, which have none; those
     of which not all runs ended, and not measured; those with 80 % power for their own effect, all exact ones
-    included; and all exact ones."""
+    included; all exact ones; and those whose source is not published."""
 
     claims: int
     verdicts: Mapping[str, int]
@@ -87,6 +87,7 @@ class Tally(NamedTuple):
     not_measured: int
     powerful: int
     exact: int
+    unpublished: int
 
 
 def tally(repetitions: Iterable[Repetition]) -> Tally:
@@ -101,7 +102,8 @@ def tally(repetitions: Iterable[Repetition]) -> Tally:
     powerful = sum(power is not None and power.power >= TARGET for power in powers)
     exact = len(findings) - len(powers)
     unended, unmeasured = (kinds[group, False] + kinds[group, True] for group in (NOT_ALL, NONE))
-    return Tally(len(findings), verdicts, exact_verdicts, unended, unmeasured, powerful + exact, exact)
+    unpublished = sum("lecture" in finding.claim.source for _, finding in findings)
+    return Tally(len(findings), verdicts, exact_verdicts, unended, unmeasured, powerful + exact, exact, unpublished)
 
 
 def by_verdict(numbers: Mapping[str, int]) -> str:

@@ -241,6 +241,13 @@ def extra_text(value: Any) -> str:
     return three(value) if isinstance(value, float) else str(value)
 
 
+def peer_spans(table: pd.DataFrame) -> str:
+    """The range of our time over each peer's, over all sizes and modes, in a sentence."""
+    decided = table[table["verdict"].ne("undecided") & table["ratio"].notna()]
+    spans = [(peer, part["ratio"].min(), part["ratio"].max()) for peer, part in decided.groupby("peer")]
+    return "; ".join(f"`{peer}` {three(least)} to {three(most)}" for peer, least, most in spans)
+
+
 def duration_table(runs: Mapping[str, Mapping[str, Any]]) -> Shown:
     """One row per command: the cells that its runs measured, and the hours that they took."""
     records = []
