@@ -151,9 +151,9 @@ def is_wanted(known: Result, quick: bool, replace: bool) -> bool:
     With ``replace``; without it where series of the point failed, or where a full point replaces a quick one. A quick
     point never replaces a full one, and ``BadInput`` is raised where it was asked to.
     """
-    if replace and quick and known.is_full:
-        raise BadInput(f"{known.commit[:8]} has a full point, and a quick one has less: give --full with --replace")
     if quick and known.is_full:
+        if replace:
+            raise BadInput(f"{known.commit[:8]} has a full point, and a quick one has less: give --full with --replace")
         return False
     return replace or (known.is_current and (bool(known.failures) or (not quick and not known.is_full)))
 

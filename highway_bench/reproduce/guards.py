@@ -15,11 +15,13 @@ from highway_bench.reproduce.quantities import Region
 
 
 class Trained(NamedTuple):
-    """The criterion by which a network has learnt something: a run's ``metric`` lies in ``region``."""
+    """The criterion by which a network has learnt something: a run's ``metric`` lies in ``region``. ``otherwise`` says
+    what a network is that does not meet it."""
 
     metric: str
     region: Region
     text: str
+    otherwise: str = "is untrained"
 
     def by(self, run: Mapping[str, float]) -> bool:
         value = run.get(self.metric, math.nan)
@@ -38,4 +40,4 @@ def untrained(name: str, runs: Sequence[Mapping[str, float]], trained: Trained) 
     count = sum(map(trained.by, runs))
     if runs and 2 * count >= len(runs):
         return ""
-    return f"{name} is untrained: {trained.text} at {count} of {len(runs)} seeds"
+    return f"{name} {trained.otherwise}: {trained.text} at {count} of {len(runs)} seeds"

@@ -129,10 +129,10 @@ class Comparison(NamedTuple):
 
     def observe(self, arms: Mapping[str, ArmRuns], confidence: float) -> Observation:
         case, reference = arms[self.case.name], arms[self.reference.name]
-        reasons = [
-            untrained(self.reference.name, list(reference.values()), CLOSE if self.hardly_worse else TRAINED),
-            untrained(self.case.name, list(case.values()), TRAINED),
-        ]
+        arms_of = {self.reference.name: reference, self.case.name: case}
+        reasons = [untrained(name, list(own.values()), TRAINED) for name, own in arms_of.items()]
+        if self.hardly_worse and not any(reasons):
+            reasons.append(untrained(self.reference.name, list(reference.values()), CLOSE))
         return Observation(
             decisive=[ratio("loss", case, reference, confidence)], untestable="; ".join(filter(None, reasons))
         )

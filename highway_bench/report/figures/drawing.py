@@ -143,6 +143,7 @@ def reference_losses(
             continue
         if along == "x":
             place: dict[str, Any] = {"xy": (loss, 1), "xycoords": ("data", "axes fraction"), **ABOVE}
+            place["ha"] = "right" if what == "threshold" else "center"  # the two are a decade apart: their names too
         else:
             x, options = SIDES[side]
             place = {"xy": (x, loss), "xycoords": ("axes fraction", "data"), **options}
