@@ -8,15 +8,18 @@ one thread. Their samples are taken in turn in each worker. The user's loop (a l
 default optimiser, eager) runs alone on the machine, with torch's default threads. All of it is repeated, on a CPU in
 new processes. On a CUDA device everything runs in one process, and a population of convolutions is timed as well.
 
+On a CPU, the matrix products of the population's highway layers are timed alone too, in turn with the first two ways.
+Their share of a step is what no faster arithmetic between them could save.
+
 ``extra_info`` has trials of 500 steps a minute, on the whole machine, and the ratios with their intervals, over workers
-for one by one and over repetitions for the user's loop.
+for one by one and the products, and over repetitions for the user's loop.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from statistics import median
 from typing import Any, NamedTuple
@@ -103,13 +106,30 @@ def together_and_alone(trials: int, size: Size, device: str) -> Sampled:
             alone.step()
 
     ways = {"population": population.run_chunk, "alone": one_by_one}
+    if device == "cpu" and size.family == "dense":
+        ways["products"] = products(members, size)
     with repeatable(torch.device(device)):
         timed = take_turns(ways, budget(size), watch=stopwatch_of(device, 1))
     population.graphed_steps.clear()  # a graph refers to its population, and keeps its memory until then
-    steps = {"population": members * FINITE_EVERY, "alone": FINITE_EVERY}
+    steps = {"population": members * FINITE_EVERY, "alone": FINITE_EVERY, "products": members * FINITE_EVERY}
     return Sampled(
         {way: [seconds / steps[way] for seconds in samples] for way, samples in timed.seconds.items()}, timed.capped
     )
+
+
+def products(members: int, size: Size) -> Callable[[], object]:
+    """The matrix products of a population's highway layers: y, the gradient of x and that of W, for every layer."""
+    x = torch.randn(members, BATCH, size.width)
+    gradient = torch.randn(members, BATCH, 2 * size.width)  # of H and T
+    weights = [torch.randn(members, 2 * size.width, size.width) for _ in range(size.depth)]
+
+    def steps() -> None:
+        for weight in weights * FINITE_EVERY:
+            torch.bmm(x, weight.mT)
+            torch.bmm(gradient, weight)
+            torch.bmm(gradient.mT, x)
+
+    return steps
 
 
 def plain_loop(size: Size, device: str) -> Sampled:
@@ -181,6 +201,9 @@ def figures(trials: int, device: str, repetitions: Sequence[tuple[list[Sampled],
         "rounds with a capped clock": sum(one.capped for one in (*workers, *loops)),
         "population / one by one": str(ratio_over_processes(alone, together, process)),
     }
+    if "products" in workers[0].seconds:
+        without = [one for worker in workers for one in worker.seconds["products"]]
+        found["products' share of a step"] = str(ratio_over_processes(without, together, process))
     if loops:
         middle["user's"] = median(one for loop in loops for one in loop.seconds["loop"])
         by_user = [median(loop.seconds["loop"]) for loop in loops]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -96,13 +96,18 @@ class Committed:
         rows = self.rows[self.rows["run_id"].isin(chosen)]
         return self._with_runs(name, command, rows[rows["task"].isin(tasks)] if tasks else rows)
 
-    def repetitions(self) -> list[Repetition]:
-        """Every reproduction, at each size at which it was run, or else at its default size without rows.
+    def repetitions(self, names: Collection[str] | None = None) -> list[Repetition]:
+        """Every reproduction of ``names``, or of all, at each size at which it was run, or else at its default size
+        without rows.
 
         A request whose cells are all part of a larger one is left out."""
         asked = {request_of(words_of(record), record) for record in self.runs.values()}
-        sizes: dict[str, dict[frozenset[str], Request]] = {name: {} for name in reproductions}
+        sizes: dict[str, dict[frozenset[str], Request]] = {
+            name: {} for name in reproductions if names is None or name in names
+        }
         for name, request in sorted(filter(None, asked), key=str):
+            if name not in sizes:
+                continue
             sizes[name][identities(self.known_cells(reproductions.get(name), request))] = request
         known = identity_of(self.rows)
         repetitions = []

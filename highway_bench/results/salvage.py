@@ -132,9 +132,11 @@ def _first_pages(folder: Path) -> Iterator[bytes]:
 
 
 def fits(db: sqlite3.Connection) -> bool:
-    """Whether the first readable row and record are such as runs write, by the tables that ``db`` names."""
+    """Whether the first readable row and record are such as runs write, by the tables that ``db`` names.
+
+    Where a table begins elsewhere, none of its rows can be read, and one chunk shows it."""
     row, run = (
-        next((values for values in _read(db, table, wanted) if values is not None), None)
+        next((values for values in _read(db, table, wanted, patience=1) if values is not None), None)
         for table, wanted in (("rows", ['"digest"', '"run_id"']), ("runs", ["run_id", "provenance"]))
     )
     return bool(
@@ -195,16 +197,17 @@ def _valid(found: Iterable[RawRow | None], columns: list[str], done: Salvaged) -
             yield dict.fromkeys(COLUMNS) | dict(zip(columns, values[:-1], strict=True))
 
 
-def _read(db: sqlite3.Connection, table: str, wanted: list[str]) -> Iterator[RawRow | None]:
+def _read(db: sqlite3.Connection, table: str, wanted: list[str], patience: int = PATIENCE) -> Iterator[RawRow | None]:
     """What is ``wanted`` (in SQL) of the rows of ``table`` by their numbers; ``None`` for each number that cannot be
     read.
 
-    Where the last number is unknown, one ``None`` follows the last readable row.
+    Where the last number is unknown, reading ends after ``patience`` chunks without a readable row, and one ``None``
+    follows the last readable row.
     """
     query = f'SELECT {", ".join(wanted)} FROM "{table}" WHERE rowid BETWEEN ? AND ? ORDER BY rowid'
     last = _last_number(db, table)
     first = chunks = unread = 0
-    while first <= last if last is not None else chunks < PATIENCE:
+    while first <= last if last is not None else chunks < patience:
         chunks += 1
         for values in _read_range(db, query, first, first + CHUNK - 1):
             if values is None:

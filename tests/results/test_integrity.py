@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -50,6 +51,12 @@ def path(tmp_path: Path) -> Path:
             store.put(digest(number), rows_of(number))
         store.add_run("r", {"command": ["run"], "started": "2026-01-01"})
     return path
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the store has many of them. ``results.salvage`` is the function, not the module."""
+    monkeypatch.setattr(sys.modules[salvage.__module__], "CHUNK", 64)
 
 
 def leaf_pages(path: Path, table: str) -> list[int]:

@@ -12,7 +12,6 @@ import pytest
 from highway_bench.errors import BadInput
 from highway_bench.results import (
     COLUMNS,
-    LATER_ATTEMPT,
     PROTOCOL,
     SCHEMA,
     Row,
@@ -23,7 +22,6 @@ from highway_bench.results import (
     row,
 )
 from highway_bench.results.parquet import RUNS_KEY, SCHEMA_KEY, ParquetRows, _packed
-from highway_bench.results.schema import OWN
 
 RECORD = {"commit": "abc", "machines": {"cpu": "cpu-a-2c"}, "blocks": {"plain": {"equation": "y = H(x)"}}}
 
@@ -173,14 +171,3 @@ def test_the_records_of_runs_are_compressed(tmp_path: Path) -> None:
     metadata = parquet.ParquetFile(tmp_path / "one.parquet").metadata.metadata
     assert set(metadata) == {SCHEMA_KEY, RUNS_KEY}
     assert b"equation" not in metadata[RUNS_KEY]
-
-
-def test_rows_of_one_attempt_differ_in_their_own_columns_alone() -> None:
-    """Every row that is committed was measured; a store reads the other columns once for each attempt."""
-    files = sorted((Path(__file__).parents[2] / "docs" / "data").glob("*.parquet"))
-    assert files
-    for path in files:
-        frame = ParquetRows(path).frame()
-        later = frame["axis"] == LATER_ATTEMPT
-        shared = frame.drop(columns=list(OWN)).assign(later=later).drop_duplicates()
-        assert not shared.duplicated(["digest", "later"]).any(), path

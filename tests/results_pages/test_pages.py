@@ -120,12 +120,9 @@ def test_claims_whose_runs_did_not_end_or_need_more_are_no_verdicts(data: Path) 
     assert next(claim_lines([lacking])).key == "0 runs: needs more epochs"
 
 
-@pytest.mark.usefixtures("data_folder")  # other reproductions compare with their data's most frequent class
 def test_the_losses_that_keras_reaches_are_those_that_its_rows_reproduce() -> None:
     """``REACHED`` is written by hand, because a reproduction reads no rows but its own."""
-    (keras,) = [
-        one for one in Committed.of(ROOT / "docs/data").repetitions() if one.reproduction.name == "lecture-keras"
-    ]
+    (keras,) = Committed.of(ROOT / "docs/data").repetitions(["lecture-keras"])
     names = {"training loss": "epoch_train_loss", "test loss": "epoch_test_loss"}
     reproduced = [one.claim.statement for one in keras.findings if one.verdict == Verdict.REPRODUCED]
     found = {re.search(r"(training loss|test loss) of epoch (\d+)", statement) for statement in reproduced}
