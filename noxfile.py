@@ -259,7 +259,7 @@ def tests(session: nox.Session) -> None:
 
     With arguments, one process runs, unless -n is among them.
     """
-    install(session, "-e", ".[history]", groups=("tests",))
+    install(session, "-e", ".[history,peers]", groups=("tests",))
     # By file, because the tests of a file share costly fixtures; in order, because a file of few tests may take long.
     everything = ("-m", "not slow", "-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "tests", "benches")
     session.run("python", "-m", "pytest", "--benchmark-disable", *(session.posargs or everything))

@@ -29,7 +29,8 @@ from benches.gpu_steps import ROOT, STEPS, Command, Session, Step, python
 from highway_bench.errors import BadInput
 from highway_bench.provenance.git import git
 
-CLOSING = 20.0  # seconds at the end of a call, for a command that is interrupted and for the page
+CLOSING = 60.0  # seconds at the end of a call, for a command that is interrupted and for the page
+INTERRUPTED = 10.0  # of these, for the command
 WHOLE = "all of it: "  # begins the line of gpu_hours with the sum
 DONE, FAILED, CUT, LACKING = "done", "failed", "cut", "lacking"
 
@@ -146,7 +147,7 @@ def run_command(command: Command, log: Path, seconds: float) -> tuple[str, str]:
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGINT)  # highway-bench stores what was measured
             try:
-                process.wait(CLOSING / 2)
+                process.wait(INTERRUPTED)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -179,7 +180,7 @@ def write_page(session: Session) -> bool:
     if not session.store.is_file():
         return True
     command = python("-m", "highway_bench", "report", "--store", session.store, "--out", session.state / "page")
-    status, reason = run_command(command, session.state / "page.log", 120)
+    status, reason = run_command(command, session.state / "page.log", CLOSING - INTERRUPTED)
     if status != DONE:
         say(f"no page: {reason}")
     return status == DONE
@@ -230,8 +231,8 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     finally:
-        has_page = write_page(session)
         (session.state / "summary.md").write_text(state.summary(STEPS) + results_of(session), encoding="utf-8")
+        has_page = write_page(session)
     say(f"\n{state.summary(steps)}\nstate: {session.state}")
     failed = any(state.status(step.name) in ({FAILED} if step.only_with_git else {FAILED, LACKING}) for step in steps)
     return int(failed or not has_page)

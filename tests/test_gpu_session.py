@@ -71,7 +71,7 @@ def test_a_call_goes_on_where_the_last_one_stopped(session: Any, monkeypatch: py
     calls = []
     for _ in range(5):
         ran.clear()
-        gpu.run_steps(session, gpu.State.of(session), steps, 540.0)
+        gpu.run_steps(session, gpu.State.of(session), steps, 520.0 + gpu.CLOSING)
         calls.append(list(ran))
     assert calls == [["first", "long"], ["long", "last"], ["whole"], [], []]
     state = gpu.State.of(session)
@@ -117,7 +117,7 @@ def test_a_step_waits_for_the_one_whose_result_it_takes(session: Any, monkeypatc
     ran = fake(monkeypatch, lambda name, _: (next(statuses), "", needed[name]))
     steps = [step("point", resumes=True), step("import", after="point")]
     for _ in range(2):
-        gpu.run_steps(session, gpu.State.of(session), steps, 900.0)
+        gpu.run_steps(session, gpu.State.of(session), steps, 880.0 + gpu.CLOSING)
     assert ran == ["point", "point", "import"]
     steps = [step("figure1"), step("hours", after="figure1")]
     state = gpu.State.of(session)

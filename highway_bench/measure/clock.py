@@ -27,6 +27,7 @@ from .run_delay import ThreadClock, process_delay
 DISTURBED = 0.01  # of a round's wall time: run delay of all threads from which on the round is left out
 ALL_DISTURBED = "undecided: every round was disturbed"
 ALL_CAPPED = "undecided: the GPU's clock was capped"
+MOST_COOLING = 5.0  # seconds before the first round in which a capped clock may recover
 MOST_TRIED = 3  # times the least rounds and seconds: a busy machine may disturb every round
 
 Step = Callable[[], object]
@@ -153,7 +154,8 @@ def take_turns(
     none is left out, and ``disturbed`` counts them all. ``watch`` is by default that of one thread on a CPU.
 
     With a watch of a GPU, ``launch`` maps a key to its step without the synchronisation. It is called once more in each
-    round, for the GPU time.
+    round, for the GPU time. Work before this call may have heated the GPU, so the first round waits until its clock is
+    not capped, at most ``MOST_COOLING`` seconds.
     """
     if not steps:
         raise BadInput("there is no step to time")
@@ -161,6 +163,8 @@ def take_turns(
     if unknown := [key for key in undo if key not in steps]:
         raise BadInput(f"restore names steps that are not timed: {unknown}")
     rounds = _Rounds(steps, undo, launch or {}, watch or Stopwatch.of("cpu", 1), random.Random(seed))
+    if rounds.watch.gpu is not None:
+        _cool(rounds.watch.gpu)
     begin = rounds.watch.wall()
 
     def out_of_time() -> bool:
@@ -198,6 +202,13 @@ def take_turns(
         frozenset().union(*(one.caps for one in left_out)),
         rounds.watch.gpu.unread if rounds.watch.gpu else None,
     )
+
+
+def _cool(gpu: GpuMeter) -> None:
+    """Wait until the clock is not capped, or the time for that is up."""
+    deadline = time.monotonic() + MOST_COOLING
+    while gpu.caps() and time.monotonic() < deadline:
+        time.sleep(0.1)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
@@ -23,6 +25,19 @@ def release(device: str | torch.device) -> None:
     if torch.device(device).type == "cuda":
         gc.collect()
         torch.cuda.empty_cache()
+
+
+@contextmanager
+def freed(device: str | torch.device) -> Iterator[None]:
+    """``release`` at the end. After an error, the tensors that the functions called meanwhile hold are released too:
+    the error itself may be kept for long."""
+    try:
+        yield
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)
+        raise
+    finally:
+        release(device)
 
 
 def cache_eviction(device: str | torch.device) -> Callable[[], None]:

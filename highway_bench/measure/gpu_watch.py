@@ -26,7 +26,8 @@ CAPS = {  # of NVML's clock event reasons: those by which heat or power lower th
 }
 READERS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")  # new and old name
 PROBE = 1_000_000  # cycles of the clock probe: about half a millisecond, against some 2 µs of a kernel's launch
-MOST_HIDDEN = 0.01  # seconds of launches that are hidden, at most
+HIDING = 1.5, 1e-4  # of a step's wall time, and in seconds: how long the device idles while its kernels are queued
+MOST_HIDDEN = 0.01  # seconds that it idles at most
 
 
 def stopwatch_of(device: str, threads: int) -> Stopwatch:
@@ -51,11 +52,12 @@ class GpuWatch:
     def seconds(self, launch: Callable[[], object], wall: float) -> float:
         """GPU time of ``launch``, which need not wait for the device.
 
-        The device first idles for the step's ``wall`` time, at most ``MOST_HIDDEN`` seconds, so that the kernels are
-        queued before the first one starts. The queue holds about a thousand. A longer step waits for the host after
-        that, and so does one that reads from the device.
+        The device first idles for longer than the step's ``wall`` time, at most ``MOST_HIDDEN`` seconds, so that the
+        kernels are queued before the first one starts. The queue holds about a thousand. A longer step waits for the
+        host after that, and so does one that reads from the device.
         """
-        torch.cuda._sleep(round(min(wall, MOST_HIDDEN) * self._rate))
+        share, least = HIDING
+        torch.cuda._sleep(round(min(share * wall + least, MOST_HIDDEN) * self._rate))
         return self._between_events(launch)
 
     def clock_rate(self) -> float:

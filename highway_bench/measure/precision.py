@@ -54,18 +54,31 @@ def use_precision(name: str) -> None:
 @contextmanager
 def precision(name: str) -> Iterator[None]:
     """``use_precision`` meanwhile."""
-    products, in_cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    before = _float32()
     use_precision(name)
     try:
         yield
     finally:
-        _set_float32(products, in_cudnn)
+        _set_float32(*before)
 
 
-def _set_float32(products: str, in_cudnn: bool) -> None:
+def _float32() -> tuple[str, bool]:
+    """The settings of products and of cuDNN. Those of torch's newer interface are reset where torch refuses to read."""
+    try:
+        return torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    except RuntimeError:
+        _reset_newer_interface()
+        return torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+
+
+def _reset_newer_interface() -> None:
     backends: Any = torch.backends  # torch declares no types for these
     for part in (backends, backends.cudnn, backends.cudnn.conv, backends.cudnn.rnn):
         part.fp32_precision = "none"
+
+
+def _set_float32(products: str, in_cudnn: bool) -> None:
+    _reset_newer_interface()
     torch.set_float32_matmul_precision(products)
     torch.backends.cudnn.allow_tf32 = in_cudnn
 

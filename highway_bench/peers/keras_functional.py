@@ -10,9 +10,11 @@ from highway_bench.network import Stack
 from highway_bench.peers.base import joins_of, register_peer
 
 
-def import_keras() -> Any:
-    """Keras with torch as its backend; raises ``BadInput`` where this process has it with another one."""
-    os.environ.setdefault("KERAS_BACKEND", "torch")  # read at its first import
+def import_keras(device: str) -> Any:
+    """Keras with torch as its backend, on ``device`` if this process has not imported it before; raises ``BadInput``
+    where this process has it with another backend."""
+    os.environ.setdefault("KERAS_BACKEND", "torch")  # both are read at its first import
+    os.environ.setdefault("KERAS_TORCH_DEVICE", device)
     import keras
 
     if keras.backend.backend() != "torch":
@@ -31,9 +33,9 @@ def import_keras() -> Any:
 )
 def keras_functional(ours: Stack) -> nn.Module:
     """A model of ``Dense``, ``Multiply`` and ``Add``."""
-    keras = import_keras()
-    layers = keras.layers
     products = [join.maps.product for join in joins_of(ours)]
+    keras = import_keras(products[0].weight.device.type)
+    layers = keras.layers
     inputs = x = layers.Input((products[0].in_features,))
     maps: list[tuple[Any, Tensor, Tensor]] = []
     for product in products:

@@ -10,7 +10,7 @@ import torch
 from highway_bench.cell import Cell
 from highway_bench.measure.allocator import keep_freed_memory
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Budget, Turns, take_turns
-from highway_bench.measure.device import cache_eviction, release
+from highway_bench.measure.device import cache_eviction, freed
 from highway_bench.measure.gpu_watch import stopwatch_of
 from highway_bench.measure.precision import use_precision
 from highway_bench.measure.processes import call_in, sample_processes
@@ -89,9 +89,8 @@ def turns_of(cells: Sequence[Cell], budget: Budget, number: int) -> Turns[PeerAr
     torch.set_num_threads(cells[0].threads)
     use_precision(cells[0].dtype)
     keep_freed_memory()
-    turns = one_process({cell: PeerPair.of(cell) for cell in cells}, budget, number)
-    release(cells[0].device)
-    return turns
+    with freed(cells[0].device):
+        return one_process({cell: PeerPair.of(cell) for cell in cells}, budget, number)
 
 
 def one_process(pairs: Mapping[Cell, PeerPair], budget: Budget, number: int) -> Turns[PeerArm]:

@@ -16,7 +16,7 @@ from highway_bench.execution.schedule import Schedule, ScheduledCell
 from highway_bench.provenance.free_memory import usable_bytes
 from highway_bench.results.store import Store
 from highway_bench.tasks.network_bytes import network_bytes
-from highway_bench.tasks.predicted_peak import CLOSED_FORM_FACTOR, DEPTHS, predicted_bytes, prediction_flops
+from highway_bench.tasks.predicted_peak import DEPTHS, MOST_PEAK, predicted_bytes, prediction_flops
 from highway_bench.tasks.predicted_seconds import TIMED, is_timed, predicted_seconds
 
 Number = TypeVar("Number", int, float)
@@ -85,7 +85,7 @@ def predicted_by(predict: Callable[[Cell], Number], item: ScheduledCell) -> Numb
     """The prediction for a cell; ``None`` where it would take long or much memory, or the cell's network cannot run."""
     cell = item.ran
     try:
-        needed = CLOSED_FORM_FACTOR * network_bytes(cell.but(depth=min(cell.depth, DEEPEST)))
+        needed = MOST_PEAK * network_bytes(cell.but(depth=min(cell.depth, DEEPEST)))
         is_cheap = prediction_flops(cell) <= MOST_FLOPS and needed <= usable_bytes("cpu")
         return predict(cell) if is_cheap else None
     except USER_ERRORS:  # its row will say why: a combination that makes no sense, missing data, a user's layer

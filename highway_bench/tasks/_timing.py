@@ -18,7 +18,7 @@ from highway_bench.families import families
 from highway_bench.matching import baseline
 from highway_bench.measure.allocator import keep_freed_memory
 from highway_bench.measure.clock import Budget, Turns, take_turns
-from highway_bench.measure.device import release
+from highway_bench.measure.device import freed
 from highway_bench.measure.gpu_watch import stopwatch_of
 from highway_bench.measure.precision import ieee_float32
 from highway_bench.measure.processes import call_in, sample_processes
@@ -155,12 +155,8 @@ def turns_of(
     torch.set_num_threads(cells[0].threads)
     ieee_float32()
     keep_freed_memory()
-    works = {cell: StackStep(cell) for cell in cells}
-    with compiler_caches(caches):
-        turns = _take_turns(works, budget, number)
-    works.clear()
-    release(cells[0].device)
-    return turns
+    with freed(cells[0].device), compiler_caches(caches):
+        return _take_turns({cell: StackStep(cell) for cell in cells}, budget, number)
 
 
 def _take_turns(works: Mapping[Cell, StackStep], budget: Budget, number: int) -> Turns[Timed]:

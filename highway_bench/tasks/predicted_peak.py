@@ -2,7 +2,7 @@
 
 The shallow networks have the cell's own width and batch, so the prediction knows every block, every family and a user's
 layer. Its peak of live bytes is a line in the depth; where each connection reads all layers before it, it is a
-parabola. A closed form (``network_bytes``) is the first guess: it takes no time, and is a factor of up to 2.3 off.
+parabola. A closed form (``network_bytes``) is the first guess: it takes no time, and is a factor of up to 4.7 off.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from highway_bench.training.evaluation import device_and_dtype, loss_of, to_devi
 from highway_bench.training.recipe import Recipe
 
 DEPTHS: Final = (4, 8, 12)  # equally spaced; a cell of at most the last depth is measured itself
-CLOSED_FORM_FACTOR: Final = 3.0
-"""The peak is within this factor of the closed form, with a margin on what was measured (0.45 to 1.5)."""
+LEAST_PEAK: Final = 1 / 3
+"""The peak is at least this share of the closed form, with a margin on what was measured (0.37)."""
+MOST_PEAK: Final = 6.0
+"""The peak is at most this many times the closed form, with a margin on what was measured (4.7, of several streams)."""
 DEEPEST: Final = 10**9
 
 
@@ -93,11 +95,11 @@ def exceeding(cell: Cell, available: float, *, by_closed_form: bool = False) -> 
     does.
     """
     needed = tasks.get(cell.task).cost(cell).bytes
-    if needed > CLOSED_FORM_FACTOR * available:
+    if LEAST_PEAK * needed > available:
         return needed
     shallow = cell.but(depth=min(cell.depth, DEPTHS[-1]))
-    fits = CLOSED_FORM_FACTOR * needed <= available
-    if fits or by_closed_form or CLOSED_FORM_FACTOR * network_bytes(shallow) > available:
+    fits = MOST_PEAK * needed <= available
+    if fits or by_closed_form or network_bytes(shallow) > LEAST_PEAK * available:
         return None
     predicted = predicted_bytes(cell)
     return predicted if predicted > available else None

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from highway_bench.errors import BadInput
+from highway_bench.measure import clock
 from highway_bench.measure.clock import Budget, Stopwatch, Turns, first_step, take_turns
 from highway_bench.measure.run_delay import process_delay
 
@@ -222,6 +223,27 @@ def test_a_gpu_has_a_time_of_its_own_and_a_clock_rate_in_every_round() -> None:
     assert (turns.capped, turns.caps, turns.disturbed) == (0, frozenset(), 0)
 
 
+@pytest.fixture
+def no_cooling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "MOST_COOLING", 0.0)
+
+
+def test_a_clock_that_earlier_work_capped_recovers_before_the_first_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = FakeGpu(0)
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            gpu.capped = ()
+
+    monkeypatch.setattr(clock.time, "sleep", sleep)
+    turns = gpu_turns(gpu)
+    assert len(pauses) == 3
+    assert (turns.capped, turns.clock_rate[0]) == (0, 1e9 + 1)
+
+
+@pytest.mark.usefixtures("no_cooling")
 def test_rounds_with_a_capped_clock_are_left_out_and_counted() -> None:
     turns = gpu_turns(FakeGpu(0, 2))
     assert turns.clock_rate == [1e9 + 2, 1e9 + 4, 1e9 + 5]
@@ -229,6 +251,7 @@ def test_rounds_with_a_capped_clock_are_left_out_and_counted() -> None:
     assert turns.caps == {"heat"}
 
 
+@pytest.mark.usefixtures("no_cooling")
 def test_a_clock_that_is_always_capped_decides_nothing() -> None:
     turns = gpu_turns(FakeGpu(*range(100)))
     assert (turns.capped, turns.all_disturbed, turns.cut_short) == (9, True, True)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from highway_bench.measure import device
-from highway_bench.measure.device import on_side_stream, release
+from highway_bench.measure.device import freed, on_side_stream, release
 
 CUDA = torch.device("cuda")
 
@@ -56,6 +58,22 @@ def test_all_steps_before_captures_share_a_stream(streams: FakeStream) -> None:
     side = device._side_stream(CUDA)
     assert side.log == [streams] * 6  # type: ignore[attr-defined]
     assert streams.log == [side] * 6
+
+
+def test_an_error_that_is_kept_holds_no_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive: list[bool] = []
+    made: list[weakref.ref[Tensor]] = []
+
+    def fail() -> None:
+        held = torch.zeros(3)
+        made.append(weakref.ref(held))
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr(device, "release", lambda _: alive.append(made[0]() is not None))
+    with pytest.raises(ValueError, match="no such thing") as kept, freed("cpu"):
+        fail()
+    assert kept.value.__traceback__ is not None
+    assert alive == [False]
 
 
 def test_memory_in_reference_cycles_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -84,6 +85,15 @@ def test_tf32_is_in_products_convolutions_and_recurrent_layers_alike() -> None:
         assert settings() == IEEE
     assert settings() == IN_TF32
     use_precision("bfloat16")
+    assert settings() == IEEE
+
+
+def test_the_newer_interface_of_torch_may_have_been_used_before() -> None:
+    newer: Any = torch.backends.cudnn.conv
+    newer.fp32_precision = "tf32"
+    with precision("float32"):
+        assert settings() == IEEE
+    ieee_float32()
     assert settings() == IEEE
 
 

@@ -11,6 +11,7 @@ from highway_bench.families import families
 from highway_bench.tasks import tasks
 from highway_bench.tasks.predicted_peak import (
     DEPTHS,
+    MOST_PEAK,
     PeakByDepth,
     StepBytes,
     exceeding,
@@ -78,7 +79,7 @@ def test_only_what_may_not_fit_is_measured(cell: MakeCell, monkeypatch: pytest.M
 
     monkeypatch.setattr("highway_bench.tasks.predicted_peak.step_bytes", fails)
     closed = tasks.get("memory").cost(one).bytes
-    assert exceeding(one, 3 * closed) is None
+    assert exceeding(one, MOST_PEAK * closed) is None
     assert exceeding(one, closed / 4) == closed
     assert exceeding(one, closed / 2, by_closed_form=True) is None
     shallow = one.but(depth=10)
