@@ -65,7 +65,8 @@ def claim_lines(repetitions: Iterable[Repetition]) -> Iterator[ClaimLine]:
             elif group == NOT_ALL:
                 key = one.conclusion.incomplete
             else:
-                key = replace(finding, quantities=finding.quantities[:1], note="").measured
+                deciding = finding.deciding or next(iter(finding.quantities), None)
+                key = replace(finding, quantities=[deciding] if deciding else [], note="").measured
             about = (claim.statement, claim.source, str(claim.evidence), group)
             yield ClaimLine(*about, claim.quantity_text, key, claim.region.text(claim.unit), page)
 

@@ -29,6 +29,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 from typing import Any, NamedTuple
 
 from highway_bench.measure.statistics import CONFIDENCE
@@ -156,8 +157,20 @@ class Claim:
         verdict, why = self._verdict(seen)
         quantities = (*seen.decisive, *(seen.against or ()), *seen.reported)
         return Finding(
-            claim=self, verdict=verdict, quantities=tuple(dict.fromkeys(quantities)), note=seen.note, why=why
+            claim=self,
+            verdict=verdict,
+            quantities=tuple(dict.fromkeys(quantities)),
+            deciding=self._deciding(seen),
+            note=seen.note,
+            why=why,
         )
+
+    def _deciding(self, seen: Observation) -> Quantity | None:
+        """The first quantity that refutes the claim, or else that keeps it from being reproduced, or else the first."""
+        against = seen.decisive if seen.against is None else seen.against
+        refuting = (one for one in against if self._refutes(one))
+        lacking = (one for one in seen.decisive if not self.region.has(one.low, one.high))
+        return next(chain(refuting, lacking, seen.decisive), None)
 
     def _verdict(self, seen: Observation) -> tuple[Verdict, str]:
         """The verdict, and the reason if there is none."""
@@ -253,11 +266,13 @@ class Claim:
 class Finding:
     """One row of *published | measured | verdict*: a claim, what was measured of it, and its verdict.
 
-    ``note`` is text of the measurement; ``why`` is the reason for a missing or weak verdict."""
+    ``deciding`` is the one of the ``quantities`` on which the verdict depends, if there is one. ``note`` is text of the
+    measurement; ``why`` is the reason for a missing or weak verdict."""
 
     claim: Claim
     verdict: Verdict
     quantities: Sequence[Quantity] = field(default=())
+    deciding: Quantity | None = None
     note: str = ""
     why: str = ""
 

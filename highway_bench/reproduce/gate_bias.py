@@ -43,7 +43,8 @@ WITHOUT_BLOCK = 2  # layers without the block: the first convolution and the aff
 WIDTH, BATCH = 8, 32
 STEPS = 600
 SEEDS, OTHER_SEEDS = 16, 5  # of the advised bias and those next to it; of the others, which can only contradict
-# Version 1 had 150 steps, and rates whose best was at their edge. In version 2 a single run chose the rate
+# Version 1 had 150 steps, and rates whose best was at their edge. In version 2 a single run chose the rate. Since
+# 2026-11-28 the advised bias must beat both next to it, not one of them, which can only withhold a verdict
 VERSION = RuleVersion(3, "2026-11-25", seen=20)
 LONG = "arXiv:1507.06228"
 
@@ -186,13 +187,12 @@ def _guideline(layers: int, request: Request) -> Claim:
             if bias != advised
         }
         better = [one for one in ratios.values() if one.high < 1]
-        known = [ratios[bias] for bias in neighbours if not math.isnan(ratios[bias].low)]
-        worse = max(known, key=lambda one: one.low, default=ratios[neighbours[0]])
+        known = [ratios[bias] for bias in neighbours if not math.isnan(ratios[bias].low)] or [ratios[neighbours[0]]]
         every = [untrained("each bias", list(runs.values()), LEFT_CHANCE) for runs in arms.values()]
         mixed = [bias for bias in (advised, *neighbours) if is_mixed(arms[bias])]
         reasons = [every[0] if all(every) else "", f"only some seeds leave chance at {named(mixed)}" if mixed else ""]
         return Observation(
-            decisive=list(dict.fromkeys([*better, worse])),  # what contradicts first
+            decisive=list(dict.fromkeys([*better, *known])),  # what contradicts first
             against=better,
             reported=[ratios[bias] for bias in neighbours],
             untestable="; ".join(filter(None, reasons)),
@@ -203,7 +203,7 @@ def _guideline(layers: int, request: Request) -> Claim:
         statement=f"at {layers} layers the gate bias of the guideline, {signed(advised)}, trains best",
         source=f"{LONG}, §2.2",
         evidence=Evidence.OURS,  # the paper suggests it as a general guideline, and says that the bias is best tuned
-        quantity="final training loss at another bias (one next to it to reproduce, any to contradict) over that at "
+        quantity="final training loss at another bias (each next to it to reproduce, any to contradict) over that at "
         "the advised one",
         unit="×",
         statistic=Statistic.PAIRED,

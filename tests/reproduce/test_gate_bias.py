@@ -58,9 +58,9 @@ def test_the_guideline_reproduces_where_its_biases_are_best(rows_of: Any) -> Non
     assert len(outcome.tables[0].entries) == len(GUIDELINE) * len(BIASES)
 
 
-def test_a_bias_as_good_as_the_best_is_enough(rows_of: Any) -> None:
+def test_a_bias_that_is_as_good_as_one_next_to_it_is_not_the_best(rows_of: Any) -> None:
     losses = dict.fromkeys(GUIDELINE.items(), 0.1) | {(30, -4.0): 0.0999}
-    assert verdicts(rows_of(values(losses)))[2] == Verdict.REPRODUCED
+    assert verdicts(rows_of(values(losses)))[2] == Verdict.UNDECIDED
 
 
 def test_another_best_bias_contradicts(rows_of: Any) -> None:
@@ -116,7 +116,8 @@ def test_a_neighbour_must_be_worse(rows_of: Any) -> None:
     (result, *_) = GATE_BIAS.outcome(rows_of(values({(10, -4.0): 9.0})), REQUEST).findings
     assert result.verdict == Verdict.UNDECIDED
     assert "not worse than any: 0, −1, −2 and −3; " in result.measured
-    assert verdicts(rows_of(values({(10, -2.0): 9.0})))[0] == Verdict.REPRODUCED
+    assert verdicts(rows_of(values({(10, -2.0): 9.0})))[0] == Verdict.UNDECIDED
+    assert verdicts(rows_of(values({(10, 0.0): 9.0, (10, -2.0): 9.0})))[0] == Verdict.REPRODUCED
 
 
 def test_biases_that_are_not_distinguished_decide_nothing(rows_of: Any) -> None:

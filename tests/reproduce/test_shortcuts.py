@@ -128,13 +128,17 @@ def test_a_gate_cannot_fail_if_the_gate_that_the_source_trains_fails_too(rows_of
     assert trains.why.startswith("the published failures are of 110 layers")
 
 
-def test_hardly_worse_is_not_judged_while_identity_has_far_to_go(rows_of: Any) -> None:
-    """With an error of 6 % it is a reference for what is worse, and not for what is about as good."""
+def test_nothing_is_compared_with_an_identity_that_has_far_to_go(rows_of: Any) -> None:
+    """With an error of 6 %, losses say how fast nets train. The exclusive gate at −7 is compared with that at −6."""
     result = values(PUBLISHED)
     for cell in cells_of(IDENTITY, Request()):
         result[cell]["test_accuracy"] = 0.94
     findings = SHORTCUTS.outcome(rows_of(result), Request()).findings[4:]
-    assert [one.verdict for one in findings] == [Verdict.REPRODUCED] * 4 + [Verdict.NOT_TESTABLE] * 2
+    assert [one.verdict for one in findings] == [
+        *[Verdict.NOT_TESTABLE] * 2,
+        Verdict.REPRODUCED,
+        *[Verdict.NOT_TESTABLE] * 3,
+    ]
     assert "a test error of at most 5 % at 0 of 16 seeds" in findings[-1].measured
 
 
