@@ -221,7 +221,7 @@ def test_of_many_that_are_tied_the_lowest_loss_is_named_with_the_cost_of_the_che
     rows = ladder(make, losses)
     (row,) = printed(results_of(make, rows))
     assert row["use"] == "my-0, the lowest loss of 7 tied"
-    assert row["avoid"] == "other-0, other-1, other-2, other-3, 5 others (0 of 5 each)"
+    assert row["avoid"] == "other-0, other-1, other-2, other-3, other-4, other-5, other-6, 2 others (0 of 5 each)"
     rows += timed(make, {"plain": 1.0} | {f"my-{index}": 2 - 0.1 * index for index in range(7)}, 10)
     (row,) = printed(results_of(make, rows))
     assert row["use"] == "my-0, the lowest loss of 7 tied"

@@ -22,7 +22,7 @@ from highway_bench.success.ladder import FEW, LEAST_SEEDS, OPEN, STALLS, TRAINS
 AHEAD, ALONE, TIED, UNDECIDED, NOT_MEASURED = "ahead", "the only one that trains", "tied", "undecided", "not measured"
 TIES: Final = 3
 """Of more connections that are tied, only the first is named; the matrix has all."""
-MOST_NAMED: Final = 5
+MOST_NAMED: Final = 8
 """Of more connections in a list, some are named and the others counted."""
 MOST_SEEDS: Final = 100
 """More seeds than this are not named as the number that would settle a tie."""
