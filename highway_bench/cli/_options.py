@@ -79,6 +79,6 @@ def assignments(option: str, given: Sequence[str] | None) -> dict[str, Any]:
             raise BadInput(f"{option} {text!r}: write it as name=value")
         try:
             values[name.strip()] = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # also a number of thousands of digits, or brackets in brackets
             values[name.strip()] = value
     return values

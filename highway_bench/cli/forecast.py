@@ -39,10 +39,12 @@ def forecast(
     from highway_bench.plan.plan import Plan
     from highway_bench.report import open_results
 
+    exit_status = 0
     if starts and (cells := lacking_starts(open_results(store).rows)):
         try:
             with showing_progress() as on_event:
-                Plan(tuple(cells)).run(store, workers=workers, on_event=on_event)
+                ran = Plan(tuple(cells)).run(store, workers=workers, on_event=on_event)
+            exit_status = ran.summary.exit_status
         except KeyboardInterrupt:
             raise Interrupted.after_storing(store) from None
     result = fit(open_results(store).rows)
@@ -61,9 +63,10 @@ def forecast(
             for skill in skills
         ]
         print_json({"forecast": exists, "verdict": verdict_text(result), "skills": table, "page": written.page})
-        return
+        raise typer.Exit(exit_status)
     if result.validation:
         print_table("Skill", SKILL_HEADS, skill_rows(result.validation), right=SKILL_HEADS[2:])
     if isinstance(result, Forecast):
         print_table("Weights", WEIGHT_HEADS, weight_rows(result), right=WEIGHT_HEADS[1:2])
     typer.echo(f"{verdict_text(result)}\npage: {written.page}")
+    raise typer.Exit(exit_status)

@@ -120,10 +120,13 @@ def compare(
 
     A commit may be compared with itself: any difference is chance then. A cell that one of the commits lacks, or where
     one of them fails, has a ``reason`` and no ratio. ``report`` receives a line for each pair of processes. Raises
-    ``NothingMeasured`` where the commits have no cell in common, ``BadInput`` for commits that do not exist.
+    ``NothingMeasured`` where the commits have no cell in common, ``BadInput`` without a cell, or for commits that do
+    not exist.
     """
     rule, begin = precision or Precision(), time.monotonic()
     rule.check()
+    if not cells:
+        raise BadInput("there is no cell to compare: name a --block")
     order = random.Random(seed)
     commits = [git.commit_of(paths.root, name) for name in (first, second)]
     compared = [Compared(cell) for cell in dict.fromkeys(cells)]

@@ -129,7 +129,7 @@ def read_json(path: Path) -> dict[str, Any]:
         data = json.loads(path.read_text(encoding="utf-8"), parse_int=_whole_or_infinite)
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{path} is no complete JSON file (cut short?): {error}") from error
     if not isinstance(data, dict):
         raise BadInput(f"{path} contains no JSON object")

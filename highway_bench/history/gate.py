@@ -179,7 +179,7 @@ def accepted_rises(paths: Paths, order: Mapping[str, int]) -> dict[str, str | No
     Raises ``BadInput`` for a pattern that is none, and for a commit that is not on HEAD's line.
     """
     accepted: dict[str, str | None] = {}
-    for pattern, name in paths.configuration().get("regressions_first_commits", {}).items():
+    for pattern, name in paths.configuration()["regressions_first_commits"].items():
         try:
             re.compile(pattern)
         except re.error as error:

@@ -56,17 +56,17 @@ def write_history(root: Path) -> list[Path]:
     """
     try:
         project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    except (OSError, KeyError, tomllib.TOMLDecodeError) as error:
+        name, points = project["name"], project.get("entry-points", {})
+        blocks, families = (tuple(sorted(points.get(group, {}))) for group in GROUPS)
+    except (OSError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise BadInput(
-            f"no pyproject.toml with a [project] here: run this at the top of your package ({error})"
+            f"no pyproject.toml with a named [project] here: run this at the top of your package ({error})"
         ) from None
-    points = project.get("entry-points", {})
-    blocks, families = (tuple(sorted(points.get(group, {}))) for group in GROUPS)
     if not blocks and not families:
         tables = " or ".join(f'[project.entry-points."{group}"]' for group in GROUPS)
         raise BadInput(f"pyproject.toml names no block and no layer: add {tables}")
     files = {
-        CONFIGURATION: CONFIG.format(project=json.dumps(project["name"])),
+        CONFIGURATION: CONFIG.format(project=json.dumps(name)),
         "benches/history/__init__.py": "",
         "benches/history/blocks.py": BENCHMARKS.format(
             core=blocks or BASELINES,

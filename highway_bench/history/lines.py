@@ -95,9 +95,9 @@ def rises(lines: Mapping[Followed, Line], recent: Collection[str]) -> Iterable[R
 
 
 def exact_rise(of: Followed, line: Line, recent: Collection[str]) -> Iterable[Rise]:
-    """The first recent point that exceeds the one before it, if the newest does so as well."""
-    for (good, before), (commit, after) in itertools.pairwise(line):
-        if commit in recent and before.value < min(after.value, line[-1][1].value):
+    """The first recent point from which on all points exceed the one before it."""
+    for index, ((good, before), (commit, _)) in enumerate(itertools.pairwise(line), start=1):
+        if commit in recent and before.value < min(point.value for _, point in line[index:]):
             yield Rise(of, before.value, line[-1][1].value, commit, good)
             return
 

@@ -62,7 +62,7 @@ def measure_here(
     The point of a clean tree is stored, unless its commit has one: then nothing is measured, except with ``replace``,
     where a full point can replace a quick one, or where series of the stored one failed. Without git, ``commit`` names
     the commit; if it is not given, the import of the point must name it. ``out`` is another folder for the point.
-    Raises ``BadInput`` for a ``commit`` that is not HEAD.
+    Raises ``BadInput`` for a ``commit`` that is not HEAD, and for ``out`` where changes are not committed.
     """
     with_git = git.has_git(paths.root)
     if commit and not with_git and not HASH.match(commit):
@@ -71,6 +71,8 @@ def measure_here(
     if with_git:
         git.check_not_shallow(paths.root)
         measured.dirty = git.is_dirty(paths.root)
+        if measured.dirty and out is not None:
+            raise BadInput("uncommitted changes: what --out writes would pass for HEAD's point elsewhere")
         if commit and git.commit_of(paths.root, commit) != git.commit_of(paths.root, "HEAD"):
             raise BadInput(f"this checkout is not {commit}: check it out, or give it as a range ({commit}^..{commit})")
     full = git.commit_of(paths.root, "HEAD") if with_git else commit or NO_COMMIT

@@ -93,6 +93,8 @@ class Paths:
             raise BadInput(f"{path.name} is not an object of settings")
         if lacking := [key for key in ("project", *FOLDER_SETTINGS) if not isinstance(configuration.get(key), str)]:
             raise BadInput(f"{path.name} must give as text: {', '.join(lacking)}")
+        if not isinstance(configuration.setdefault("regressions_first_commits", {}), dict):
+            raise BadInput(f"{path.name}: regressions_first_commits is no object of patterns and commits")
         return configuration
 
     def configured(self, name: str, **changes: Any) -> Path:

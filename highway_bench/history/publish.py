@@ -73,7 +73,7 @@ def publish(paths: Paths, *, scripts: bool = True) -> Published:
 
 def regression_settings(paths: Paths) -> dict[str, dict[str, float | str | None]]:
     """asv's settings for its page of regressions, from the table of series and the accepted rises."""
-    accepted = paths.configuration().get("regressions_first_commits", {})
+    accepted = paths.configuration()["regressions_first_commits"]
     unjudged = {f".*{one.benchmark}\\b": None for one in SERIES if one.judged is Judged.NOT}
     limits = {Judged.EXACT: 0.0, Judged.TIMED: LEAST - 1, Judged.TRAINED: LEAST_SHARE}
     thresholds = {f".*{one.benchmark}\\b": limits[one.judged] for one in SERIES if one.judged in limits}

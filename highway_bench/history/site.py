@@ -34,8 +34,10 @@ def write_site(reports: Path, folder: Path, title: str) -> list[str]:
     """Copy what there is of ``PARTS`` from ``reports`` into ``folder``, with a first page; a line for each that is not.
 
     The pages link each other relatively, so that the folder works anywhere. Raises ``NothingMeasured`` where there is
-    no page, ``BadInput`` for a folder that has other files.
+    no page, ``BadInput`` for a folder that has other files or is in one that is copied.
     """
+    if any((reports / part).resolve() in (folder.resolve(), *folder.resolve().parents) for _, part in PARTS.values()):
+        raise BadInput(f"{folder} is in a folder that is copied: name one outside of it")
     there = {text: part for text, part in PARTS.items() if (reports / part[0]).is_file()}
     if not there:
         raise no_pages(reports)

@@ -184,9 +184,14 @@ def is_record(text: object) -> bool:
 def is_progress(text: object) -> bool:
     """Whether ``text`` says how far a run is."""
     progress = json_object(text)
-    return progress is not None and all(
-        isinstance(progress.get(name), kind) and not isinstance(progress.get(name), bool)
-        for name, kind in PROGRESS.items()
+    return (
+        progress is not None
+        and all(
+            isinstance(progress.get(name), kind) and not isinstance(progress.get(name), bool)
+            for name, kind in PROGRESS.items()
+        )
+        and all(type(count) is int for count in progress["counts"].values())
+        and all(isinstance(name, str) for name in progress["running"])
     )
 
 

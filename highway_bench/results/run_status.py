@@ -10,6 +10,7 @@ from typing import Any, Literal
 from highway_bench.errors import NothingMeasured
 from highway_bench.provenance.lock import holder, is_held
 from highway_bench.results.database import lock_path
+from highway_bench.results.integrity import PROGRESS
 from highway_bench.results.schema import FAILURES, Row
 from highway_bench.results.store import Store
 
@@ -63,5 +64,5 @@ def run_status(path: str | os.PathLike[str]) -> RunStatus:
         started=str(record.get("started") or ""),
         command=list(map(str, record.get("command") or [])),
         failures=failures,
-        **progress | ({} if is_running else {"running": []}),
+        **{name: progress[name] for name in PROGRESS} | ({} if is_running else {"running": []}),
     )

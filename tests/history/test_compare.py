@@ -131,6 +131,11 @@ def test_nothing_in_common(planted, planted_processes) -> None:
         compare(planted.paths, "HEAD~1", "HEAD", [ABSENT])
 
 
+def test_no_cell(planted) -> None:
+    with pytest.raises(BadInput, match="no cell to compare: name a --block"):
+        compare(planted.paths, "HEAD~1", "HEAD", [])
+
+
 def test_too_few_pairs(planted) -> None:
     with pytest.raises(BadInput, match="6 pairs"):
         compare(planted.paths, "HEAD~1", "HEAD", CELLS, precision=Precision(least=5))

@@ -119,12 +119,17 @@ def test_only_machines_that_were_measured_at_head_are_judged(planted, tmp_path) 
 
 @pytest.mark.parametrize(
     ("accepted", "message"),
-    [({"[": None}, "is no pattern"), ({".*": "0123456"}, "no commit"), ({".*": "aside"}, "line")],
+    [
+        ({"[": None}, "is no pattern"),
+        ({".*": "0123456"}, "no commit"),
+        ({".*": "aside"}, "line"),
+        (None, "is no object of patterns"),
+    ],
 )
 def test_an_accepted_rise_that_cannot_be_is_one_line(planted, tmp_path, accepted, message) -> None:
     root = tmp_path / "copy"
     shutil.copytree(planted.root, root)
-    if accepted.get(".*") == "aside":
+    if accepted == {".*": "aside"}:
         who = ("-c", "user.name=a", "-c", "user.email=a@b")
         accepted = {".*": git(root, *who, "commit-tree", "HEAD^{tree}", "-m", "aside")}
     configuration = json5.loads((root / "asv.conf.json").read_text()) | {"regressions_first_commits": accepted}
@@ -247,6 +252,8 @@ def test_counts_that_rose_lately_are_seen_commits_later() -> None:
     (rise,) = found(PEAK, line(5, 5, 5, 6, 6, 6, 6))
     assert (rise.commit, rise.good, rise.before, rise.after) == ("c3", "c2", 5, 6)
     assert not found(PEAK, line(5, 5, 6, 6, 5, 5))  # taken back
+    (rise,) = found(PEAK, line(5, 5, 6, 5, 5, 6))  # taken back, and raised again
+    assert (rise.commit, rise.good) == ("c5", "c4")
     assert not found(PEAK, line(5, 5, 6, 6, 6, 6), {"c4", "c5"})  # long ago
 
 

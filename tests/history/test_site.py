@@ -52,7 +52,15 @@ def test_a_package_of_layers_follows_them_in_the_common_connections(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [(None, "no pyproject.toml"), ("", "no pyproject.toml with"), (PROJECT, "names no block")]
+    ("text", "message"),
+    [
+        (None, "no pyproject.toml"),
+        ("", "no pyproject.toml with"),
+        ('[project]\nversion = "1"', "no pyproject.toml with a named"),
+        ('project = ["name"]', "no pyproject.toml with a named"),
+        (PROJECT + '\nentry-points = "x"', "no pyproject.toml with a named"),
+        (PROJECT, "names no block"),
+    ],
 )
 def test_what_a_package_lacks_is_one_line(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:
@@ -99,6 +107,9 @@ def test_a_site_has_every_page_and_links_them_relatively(tmp_path: Path) -> None
         write_site(reports, tmp_path / "other", "mine")
     with pytest.raises(BadInput, match="cannot write"):
         write_site(reports, tmp_path / "other/file", "mine")
+    for inside in ("page", "page/site", "asv/html/site"):
+        with pytest.raises(BadInput, match="is in a folder that is copied"):
+            write_site(reports, reports / inside, "mine")
 
 
 def test_pages_lead_with_ratios_and_counts_and_label_some_commits(tmp_path: Path) -> None:

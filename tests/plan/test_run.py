@@ -53,6 +53,12 @@ def test_run_without_a_store() -> None:
     assert set(rows["depth"]) == {1}
 
 
+@pytest.mark.parametrize("workers", [0, -3])
+def test_there_must_be_a_worker(workers: int) -> None:
+    with pytest.raises(BadInput, match="workers must be at least 1"):
+        hb.run("cost", profile="smoke", block="plain", family="dense", depth=1, workers=workers)
+
+
 def test_rows_are_those_asked_for(tmp_path: Path) -> None:
     """A store may hold more than this run's cells; what it has is given without being measured again."""
     path = tmp_path / "store.sqlite"

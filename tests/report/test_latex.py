@@ -19,7 +19,7 @@ SHOWN = Shown(
     "small_one",
     "50 % of a_b",
     (Head("block", number=False), Head("loss"), Head("remark", number=False)),
-    (("highway & $x$ {y}", "−0.5", "~^\\#" + "x" * 40), ("plain", "≥ 10 ×", "")),
+    (("highway & $x$ {y}", "−0.5", "~^\\#" + "x" * 40), ("plain", "≥ 10 ×", "> 5 | < 9")),
     "Brackets\nare 95 % intervals.",
 )
 
@@ -31,7 +31,7 @@ def test_a_table() -> None:
     assert r"\caption{50 \% of a\_b. Brackets are 95 \% intervals.}" in text
     assert r"\label{tab:small_one}" in text
     assert r"highway \& \$x\$ \{y\} & $-$0.5 & \textasciitilde{}\textasciicircum{}\textbackslash{}\#" in text
-    assert r"plain & $\geq$ 10 $\times$ &  \\" in text
+    assert r"plain & $\geq$ 10 $\times$ & $>$ 5 $|$ $<$ 9 \\" in text
     assert text.isascii()
 
 

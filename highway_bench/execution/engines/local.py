@@ -27,7 +27,7 @@ from typing import Any, Final, Self
 import psutil
 from pebble import ProcessExpired
 
-from highway_bench.errors import HighwayBenchError
+from highway_bench.errors import BadInput, HighwayBenchError
 from highway_bench.execution import worker
 from highway_bench.execution.engines._gpus import gpu_share
 from highway_bench.execution.engines._pool import Pool, WorkerKind
@@ -94,12 +94,14 @@ class Running:
 @register_engine("local")
 class LocalEngine:
     """Runs jobs in ``workers`` processes at a time (by default, one per core that this process may use), on a CPU or on
-    every GPU of the first one's model.
+    every GPU of the first one's model. Raises ``BadInput`` for fewer than one.
 
     ``expected`` are modules that jobs of later calls run through: workers are ready for these jobs too.
     """
 
     def __init__(self, workers: int | None = None) -> None:
+        if workers is not None and workers < 1:
+            raise BadInput(f"workers must be at least 1, not {workers}")
         self.workers = workers or cores()
         self.expected: frozenset[str] = frozenset()
         self._folder = Path(tempfile.mkdtemp(prefix="highway-bench-"))
