@@ -145,12 +145,10 @@ class Results(Derived):
 
         It is the rate with the most runs, which is the one that a search chose; among equals, that of the lowest losses
         on average. ``edge``: ``lowest`` or ``highest`` if it is that of those tried, otherwise empty. ``spacing``:
-        ln of its ratio to its neighbour among them. The recipe is without the words of the search. ``ran_on`` is the
-        machine.
+        ln of its ratio to its neighbour among them. The recipe is without the words of the search. A search and its
+        fresh runs may be of different machines.
         """
-        best = rates.best_rates(self.of_task("trainability"))
-        best = trainability.one_contest_across_machines(best, ("block", "depth"))
-        return self.with_units(best, "trainability")
+        return self.with_units(rates.best_rates(self.of_task("trainability")), "trainability")
 
     @once
     def rate_slopes(self) -> pd.DataFrame:

@@ -60,10 +60,12 @@ def test_depths_that_were_trained_on_several_machines_are_one_contest(
     make: Make, search: Callable[..., list[Row]]
 ) -> None:
     rows = search("pre-norm", (0.3, 0.1, 0.1, 0.03))
-    moved = [row | {"machine": "other"} if row["depth"] > 20 else row for row in rows]
-    slopes = [results_of(make, one).rate_slopes()["slope"].tolist() for one in (rows, moved)]
-    assert slopes[0] == slopes[1]
+    deep = [row | {"machine": "other"} if row["depth"] > 20 else row for row in rows]
+    fresh = [row | {"machine": "other"} if row["depth"] == 10 and row["seed"] < 1_000 else row for row in rows]
+    slopes = [results_of(make, one).rate_slopes()["slope"].tolist() for one in (rows, deep, fresh)]
+    assert slopes[0] == slopes[1] == slopes[2]
     assert len(slopes[0]) == 1
+    assert set(results_of(make, fresh).best_rates()["edge"]) == {""}
 
 
 def test_tuning_runs_of_a_protocol_are_one_run_a_rate(make: Make, search: Callable[..., list[Row]]) -> None:

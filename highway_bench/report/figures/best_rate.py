@@ -34,7 +34,8 @@ from highway_bench.report.tables.rates import LEAST_DEPTHS
 
 RANGE = (0.5, 2.0)  # of a single best rate, on a log axis
 APART = 1.25  # the ratio of the depths at which two starts of a block are drawn, so that both are seen
-LINE = 0.14  # the height of a line of text, as a part of the panel's
+LINE = 7  # points from one line of text to the next
+SLOPES_ABOVE = 3 + 2 * LINE  # points between a panel and its title
 RING: dict[str, Any] = {"markersize": 11, "markeredgewidth": 0.8}
 
 
@@ -74,9 +75,9 @@ def _picture(
     lines = {record["block"]: record for record in rows_of(slopes)}
     alt: list[str] = []
     with settings():
-        figure, axes = panels(len(blocks), 3, 1.45, sharex=True, sharey=True)
+        figure, axes = panels(len(blocks), 3, 1.7, sharex=True, sharey=True)
         for panel, block in zip(axes, blocks, strict=True):
-            panel.set_title(shortened(block, 26), loc="left", fontsize=title_size(blocks))
+            panel.set_title(shortened(block, 26), loc="left", fontsize=title_size(blocks), pad=SLOPES_ABOVE)
             own_labels = [label for label in style if without_start(label) == block]
             for row, label in enumerate(own_labels):
                 own = part[part["block"] == label].sort_values("depth")
@@ -87,6 +88,7 @@ def _picture(
         for panel in axes:
             panel.set_xlim(depths[0] / 1.3, depths[-1] * 1.3)
             log_axis(panel, "x", at=depths)
+            panel.tick_params(axis="x", labelrotation=90 if len(depths) > 4 else 0)
             panel.set_ylim(part["rate"].min() * RANGE[0], part["rate"].max() * RANGE[1])
             log_axis(panel, "y")
         for panel in axes[-3:]:
@@ -125,10 +127,17 @@ def _draw(panel: Axes, own: pd.DataFrame, line: dict[str, Any] | None, style: St
 
 
 def _write_slope(panel: Axes, line: dict[str, Any] | None, style: Style, which: str, row: int) -> None:
-    """Write the slope into the panel, in the colour of its line; each start has a row, counted from below."""
+    """Write the slope above the panel, in the colour of its line; each start has a row, counted from below."""
     if line is not None and not np.isnan(line["slope"]):
-        words, height = f"{which} {_slope_text(line)}", 0.05 + LINE * row
-        panel.text(0.03, height, words, transform=panel.transAxes, fontsize=5.5, color=style.colour)
+        panel.annotate(
+            f"{which} {_slope_text(line)}",
+            (0, 1),
+            (0, 2 + LINE * row),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=5.5,
+            color=style.colour,
+        )
 
 
 def _slope_text(line: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from highway_bench.measure.statistics import CONFIDENCE, Array
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.rows import CONTEST, groups, of_task, recipe_of
 from highway_bench.report.tables.cells import by_cell
-from highway_bench.report.tables.trainability import METRICS, edge
+from highway_bench.report.tables.trainability import METRICS, edge, one_contest_across_machines
 
 SEARCH: Final = ("rate", "rates", "ladder", "together")
 """Words of a recipe in which a search's trials differ from the runs at the chosen rate."""
@@ -38,6 +38,7 @@ def best_rates(rows: pd.DataFrame) -> pd.DataFrame:
     runs = by_cell(of_task(rows, "trainability"), METRICS)
     runs = runs[runs["rate"] > 0]
     runs = runs.assign(recipe=runs["recipe"].map(without_search))
+    runs = one_contest_across_machines(runs, ("block", "depth", "seed", "trial", "rate"))
     records = []
     for setting, part in groups(runs, [*CONTEST, "block", "depth"]):
         tried = [_tried(float(str(rate)), own) for rate, own in part.groupby("rate")]
