@@ -4,8 +4,8 @@ A population stacks the parameters of several networks of one shape and trains t
 network is a member, with its own hyper-parameters and seed. It gives the same results as training one by one, and it is
 used only where it was measured to be faster:
 
-- On a CPU core, one network must be too small to keep the core busy. Those are vector families of moderate width: 1.6
-  times as many trials a minute at 50 layers of 50 units, 1.2 times at 128 units, no gain at 256. Convolutions,
+- On a CPU core, one network must be too small to keep the core busy. Those are vector families of moderate width: 1.2
+  to 1.5 times as many trials a minute at 50 layers of 50 units (docs/results/tool.md), no gain at 256. Convolutions,
   attention and recurrent layers gain nothing.
 - On a GPU, everything that ``vmap`` can run gains. A population that lacks memory there is halved.
 """
