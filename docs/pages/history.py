@@ -51,7 +51,7 @@ class MachineHistory:
         days = [datetime.fromtimestamp(1e-3 * one.data["date"], UTC).date().isoformat() for one in (first, last)]
         torch = ", ".join(sorted({str(one.data["params"].get("torch")) for one in self.results}))
         facts = {
-            "points": f"{counted(len(self.results), 'commit')}, of {days[0]} to {days[1]}",
+            "points": f"{counted(len({one.commit for one in self.results}), 'commit')}, of {days[0]} to {days[1]}",
             "commits": f"{first.commit[:8]} to {last.commit[:8]}",
             "torch": torch,
         }
@@ -115,7 +115,8 @@ class MachineHistory:
         }
         depth = min((cell.depth for cell in lines), default=0)
         own = {cell.block: line for cell, line in lines.items() if cell.depth == depth}
-        commits = [one.commit for one in self.results if any(one.commit in line for line in own.values())][-NEWEST:]
+        every = dict.fromkeys(one.commit for one in self.results)
+        commits = [commit for commit in every if any(commit in line for line in own.values())][-NEWEST:]
         if len(commits) > 1:
             yield _picture(self.machine, f"{self.suite.deep}, depth {depth}", own, commits)
 

@@ -27,8 +27,8 @@ def report(
 
     Nothing is measured.
     """
-    from highway_bench.history.pages import HISTORY, index
     from highway_bench.history.publish import link_report
+    from highway_bench.pages import HISTORY, index
     from highway_bench.report import open_results, write_latex, write_one_file, write_report
 
     results = open_results(store)

@@ -26,6 +26,7 @@ from highway_bench.asv_suite.series import HistoryCell
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.archives import extract
+from highway_bench.history.limits import MOST_PAIRS
 from highway_bench.history.paths import Paths
 from highway_bench.measure.statistics import IntervalEstimate, hodges_lehmann, log10_interval
 
@@ -42,7 +43,7 @@ class Precision(NamedTuple):
     ``excluded``, if there is one. No cell of a pair starts after ``seconds``."""
 
     least: int = 8
-    most: int = 24
+    most: int = MOST_PAIRS
     half_width: float = DIFFERENCE
     confidence: float = 0.95
     seconds: float = math.inf

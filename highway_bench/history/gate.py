@@ -18,6 +18,7 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.compare import CONFIDENCE, DIFFERENCE, LEAST_PAIRS, Compared, Precision, compare
 from highway_bench.history.files import Result, read_results
+from highway_bench.history.limits import WINDOW
 from highway_bench.history.lines import Followed, Line, Rise, lines_of, rises
 from highway_bench.history.machine import Machine
 from highway_bench.history.paths import CONFIGURATION, Paths
@@ -25,7 +26,6 @@ from highway_bench.history.working_folder import exclusive
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.provenance.load import Load
 
-WINDOW = 10  # measured commits of a machine that count as recent
 LEAST = 1 + DIFFERENCE  # the estimated slow-down of an alarm
 EXCLUDED = 1.05  # the slow-down that a series must exclude where its interval is still wide
 SECONDS = 400.0  # for confirmation
@@ -108,25 +108,27 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
     order = {commit: number for number, commit in enumerate(commits)}
     suite, accepted, report = paths.suite(), accepted_rises(paths, order), GateReport()
     proposed: list[Rise] = []
-    for results in series_of_points(paths, order):
-        newest = results[-1]
-        if newest.commit != commits[-1]:
-            behind = len(order) - 1 - order[newest.commit]
-            report.lines.append(f"{newest.machine}: not measured at HEAD, last {behind} commits before; not judged")
+    for machine, environments in points_of_machines(paths, order).items():
+        at_head = [results for results in environments if results[-1].commit == commits[-1]]
+        if not at_head:
+            behind = len(order) - 1 - max(order[results[-1].commit] for results in environments)
+            report.lines.append(f"{machine}: not measured at HEAD, last {behind} commits before; not judged")
             continue
-        report.machines.append(newest.machine)
-        lines = lines_of(results, suite, accepted, order)
-        recent = list(dict.fromkeys(result.commit for result in results))[-window:]
-        judged = [
-            of
-            for of, line in lines.items()
-            if len(line) > 1 and line[-1][0] in recent and of.series.judged is not Judged.NOT
-        ]
+        report.machines.append(machine)
+        judged: set[Followed] = set()
+        for results in at_head:
+            lines = lines_of(results, suite, accepted, order)
+            recent = list(dict.fromkeys(result.commit for result in results))[-window:]
+            judged |= {
+                of
+                for of, line in lines.items()
+                if len(line) > 1 and line[-1][0] in recent and of.series.judged is not Judged.NOT
+            }
+            report.lost += lost_series(results[-1], suite, lines, recent)
+            proposed += rises(lines, recent)
         report.judged += len(judged)
         if not judged:
-            report.lines.append(f"{newest.machine}: HEAD's point is its first one, so nothing was judged")
-        report.lost += lost_series(newest, suite, lines, recent)
-        proposed += rises(lines, recent)
+            report.lines.append(f"{machine}: HEAD's point is its first one, so nothing was judged")
     if not report.machines:
         raise NothingMeasured(
             f"nothing was measured at HEAD ({commits[-1][:8]}) on any machine, and a gate that measured nothing does "
@@ -163,14 +165,13 @@ def culprits(regressed: Iterable[GateFinding], paths: Paths, order: Sequence[str
         yield Culprit(commit, git.subject(paths.root, commit), commits, len(many), tuple(blocks))
 
 
-def series_of_points(paths: Paths, order: Mapping[str, int]) -> Iterable[list[Result]]:
-    """The stored points of each machine and environment on HEAD's line, oldest first."""
-    grouped: dict[tuple[str, str], list[Result]] = {}
-    for result in read_results(paths.results):
-        if result.commit in order:
-            grouped.setdefault((result.machine, result.data["env_name"]), []).append(result)
-    for results in grouped.values():
-        yield sorted(results, key=lambda one: order[one.commit])
+def points_of_machines(paths: Paths, order: Mapping[str, int]) -> dict[str, list[list[Result]]]:
+    """Each machine's stored points on HEAD's line, oldest first, in one list for each environment."""
+    grouped: dict[str, dict[str, list[Result]]] = {}
+    on_line = [result for result in read_results(paths.results) if result.commit in order]
+    for result in sorted(on_line, key=lambda one: order[one.commit]):
+        grouped.setdefault(result.machine, {}).setdefault(result.data["env_name"], []).append(result)
+    return {machine: list(environments.values()) for machine, environments in sorted(grouped.items())}
 
 
 def accepted_rises(paths: Paths, order: Mapping[str, int]) -> dict[str, str | None]:

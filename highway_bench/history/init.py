@@ -57,7 +57,7 @@ def write_history(root: Path) -> list[Path]:
     try:
         project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         name, points = project["name"], project.get("entry-points", {})
-        blocks, families = (tuple(sorted(points.get(group, {}))) for group in GROUPS)
+        blocks, families = (tuple(sorted(points.get(group, {}).keys())) for group in GROUPS)  # text has no keys
     except (OSError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise BadInput(
             f"no pyproject.toml with a named [project] here: run this at the top of your package ({error})"

@@ -10,7 +10,7 @@ from typing import Any
 
 from highway_bench.asv_suite.series import Suite
 from highway_bench.errors import USER_ERRORS, BadInput
-from highway_bench.history.pages import HISTORY
+from highway_bench.pages import HISTORY
 from highway_bench.writing import writing
 
 CONFIGURATION = "asv.conf.json"
@@ -93,7 +93,8 @@ class Paths:
             raise BadInput(f"{path.name} is not an object of settings")
         if lacking := [key for key in ("project", *FOLDER_SETTINGS) if not isinstance(configuration.get(key), str)]:
             raise BadInput(f"{path.name} must give as text: {', '.join(lacking)}")
-        if not isinstance(configuration.setdefault("regressions_first_commits", {}), dict):
+        accepted = configuration.setdefault("regressions_first_commits", {})
+        if not (isinstance(accepted, dict) and all(isinstance(one, str | None) for one in accepted.values())):
             raise BadInput(f"{path.name}: regressions_first_commits is no object of patterns and commits")
         return configuration
 

@@ -25,10 +25,10 @@ from highway_bench.history.files import (
 from highway_bench.history.gate import LEAST
 from highway_bench.history.lines import LEAST_SHARE
 from highway_bench.history.machine import entry, write_entry
-from highway_bench.history.pages import HISTORY, REPORT, index
 from highway_bench.history.paths import Paths
 from highway_bench.history.scripts import use_own_scripts
 from highway_bench.history.working_folder import exclusive
+from highway_bench.pages import HISTORY, REPORT, index
 
 LABELS = 8  # of commits on a graph, at most
 DISCOVERY = "discovery"  # asv requires a machine's name even to list benchmarks; no result is saved under it

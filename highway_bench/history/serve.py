@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from highway_bench.errors import BadInput
-from highway_bench.history.pages import PAGES, REPORT, index, no_pages
+from highway_bench.pages import PAGES, REPORT, index, no_pages
 
 HOST = "127.0.0.1"
 NAMES = {HOST, "localhost", "::1"}  # of this machine, for a Host header; a tunnel may change the port

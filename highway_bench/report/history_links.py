@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from urllib.parse import quote
 
-PAGES = "../asv/html/index.html"  # relative to the report's page
+from highway_bench.pages import HISTORY, index
+
+PAGES = f"../{index(HISTORY)}"  # relative to the report's page
 FOLLOWED = ("Depths.track_ratio", "Others.track_ratio")  # every block has one of these benchmarks
 
 
@@ -16,12 +18,12 @@ def history_links(folder: Path) -> dict[str, str]:
     Empty if no pages were published next to ``folder`` or if they cannot be read: a report needs no history.
     """
     try:
-        index = json.loads((folder.resolve().parent / "asv/html/index.json").read_text(encoding="utf-8"))
+        published = json.loads((folder.resolve().parent / HISTORY / "index.json").read_text(encoding="utf-8"))
         return {"": PAGES} | {
             block.strip("'"): f"{PAGES}#{name}?p-block={quote(block)}"
-            for name, benchmark in index["benchmarks"].items()
+            for name, benchmark in published["benchmarks"].items()
             if name.partition(".")[2] in FOLLOWED
             for block in benchmark["params"][0]
         }
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # absent, truncated, or another format
+    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):  # absent, or another format
         return {}

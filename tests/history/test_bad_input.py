@@ -64,6 +64,7 @@ def test_two_machines_of_one_name(paths: Paths, planted) -> None:
     ("spoil", "message"),
     [
         (lambda text: text[: len(text) // 2], "cut short"),
+        (lambda text: "[" * 200_000, "no complete JSON file"),
         (lambda text: json.dumps(json.loads(text) | {"version": 99}), "schema 99, newer than"),
     ],
 )

@@ -98,8 +98,12 @@ def test_only_machines_that_were_measured_at_head_are_judged(planted, tmp_path) 
     root = tmp_path / "copy"
     shutil.copytree(planted.root, root)
     paths = Paths.of(root)
-    other = paths.results / "other-box"
-    shutil.copytree(paths.results / planted.machine.name, other)
+    own, other = paths.results / planted.machine.name, paths.results / "other-box"
+    for number in (0, 1):  # points of an older torch
+        (path,) = own.glob(f"{planted.commits[number][:8]}-*.json")
+        old = json.loads(path.read_text()) | {"env_name": "old"}
+        path.with_name(f"{path.name[:8]}-old.json").write_text(json.dumps(old))
+    shutil.copytree(own, other)
     for path in other.glob("*.json"):
         data = json.loads(path.read_text())
         if path.name == MACHINE:
@@ -108,13 +112,17 @@ def test_only_machines_that_were_measured_at_head_are_judged(planted, tmp_path) 
             data["params"]["machine"] = "other-box"
         path.write_text(json.dumps(data))
     both = gate(paths)
-    assert both.machines == ["other-box", planted.machine.name] or both.machines == [planted.machine.name, "other-box"]
+    assert both.machines == [planted.machine.name, "other-box"]
+    assert both.lines == []
     (head,) = other.glob(f"{planted.commits[-1][:8]}-*.json")
+    values = head.read_text()
     head.unlink()
     one = gate(paths)
     assert one.machines == [planted.machine.name]
     assert {finding.rise.of.machine for finding in one.findings} == {planted.machine.name}
-    assert any(text.startswith("other-box: not measured at HEAD") for text in one.lines)
+    assert one.lines == ["other-box: not measured at HEAD, last 1 commits before; not judged"]
+    head.with_name(f"{head.name[:8]}-old.json").write_text(json.dumps(json.loads(values) | {"env_name": "old"}))
+    assert gate(paths).machines == both.machines
 
 
 @pytest.mark.parametrize(
@@ -124,6 +132,7 @@ def test_only_machines_that_were_measured_at_head_are_judged(planted, tmp_path) 
         ({".*": "0123456"}, "no commit"),
         ({".*": "aside"}, "line"),
         (None, "is no object of patterns"),
+        ({".*": 5}, "is no object of patterns"),
     ],
 )
 def test_an_accepted_rise_that_cannot_be_is_one_line(planted, tmp_path, accepted, message) -> None:

@@ -300,6 +300,7 @@ def test_the_link_to_the_report_is_put_there_once_both_are(tmp_path: Path) -> No
         '{"benchmarks": {"blocks.Depths.track_ratio": 1}}',
         "{",
         '{"benchmarks": {"blocks.Depths.track_ratio": {"params": [[1]]}}}',
+        pytest.param("[" * 200_000, id="deep"),
     ],
 )
 def test_a_report_needs_no_history(tmp_path: Path, index: str) -> None:

@@ -150,6 +150,8 @@ def test_a_dirty_tree_is_shown_and_not_stored(throwaway) -> None:
     before = contents(throwaway.paths)
     throwaway.values["plain"]["peak_bytes"] = 1500
     throwaway.write("highway_bench/values.json", json.dumps(throwaway.values))
+    with pytest.raises(BadInput, match="what --out writes"):
+        throwaway.measure(out=throwaway.root / "reports/out")
     measured = throwaway.measure()
     assert measured.dirty
     shown = publish(throwaway.paths, scripts=False)

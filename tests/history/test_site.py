@@ -59,12 +59,14 @@ def test_a_package_of_layers_follows_them_in_the_common_connections(tmp_path: Pa
         ('[project]\nversion = "1"', "no pyproject.toml with a named"),
         ('project = ["name"]', "no pyproject.toml with a named"),
         (PROJECT + '\nentry-points = "x"', "no pyproject.toml with a named"),
+        (PROJECT + '\nentry-points = {"highway_bench.blocks" = "x"}', "no pyproject.toml with a named"),
+        ('[project]\nname = "ÿ"', "no pyproject.toml with a named"),
         (PROJECT, "names no block"),
     ],
 )
 def test_what_a_package_lacks_is_one_line(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:
-        (tmp_path / "pyproject.toml").write_text(text)
+        (tmp_path / "pyproject.toml").write_text(text, encoding="latin-1")
     with pytest.raises(BadInput, match=message):
         write_history(tmp_path)
     assert not (tmp_path / "asv.conf.json").exists()

@@ -15,9 +15,11 @@ import pytest
 from docs.pages.__main__ import PAGES, ROOT, Site, differences, main, others
 from docs.pages.claims import NOT_ALL, claim_lines, tally
 from docs.pages.committed import Committed, Study, command_of, profile_of, request_of
+from docs.pages.history import MachineHistory
 from docs.pages.tables import without_lone_blocks
+from highway_bench.asv_suite.series import Suite
 from highway_bench.cell import Cell
-from highway_bench.history.files import write_text
+from highway_bench.history.files import Result, write_text
 from highway_bench.reproduce._printed_log import REACHED
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
@@ -222,6 +224,19 @@ def test_a_proof_is_a_table(tmp_path: Path, name: str, lines: list[dict[str, Any
     assert table[1].startswith("| --- | --- |")
     assert table[1].count("|") == table[0].count("|")
     assert table[2].startswith(row)
+
+
+def test_a_commit_that_was_measured_with_two_versions_counts_once() -> None:
+    results = []
+    for commit, torch in (("first", "2.13"), ("last", "2.13"), ("first", "2.14"), ("last", "2.14")):
+        ratios = {"blocks.Depths.track_ratio": [[1.5], [["'plain'"], ["10"]], "1"]}
+        data = {"date": 0, "params": {"machine": "m", "torch": torch}, "requirements": torch}
+        data |= {"result_columns": ["result", "params", "version"], "results": ratios}
+        results.append(Result(Path(), commit, data))
+    machine = MachineHistory("m", results, Suite(core=("plain",), families=("dense",)))
+    assert machine.facts["points"].startswith("2 commits,")
+    (picture,) = machine.pictures()
+    assert "over 2 commits" in picture.title
 
 
 def test_commands_are_read_as_they_were_given() -> None:

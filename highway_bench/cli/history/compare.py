@@ -13,6 +13,7 @@ from highway_bench.cli._options import AsJson
 from highway_bench.cli._output import print_json, print_table
 from highway_bench.cli.history.left_out import left_out_as_json, raise_failed, report_left_out
 from highway_bench.cli.history.options import BlockOption, DepthOption, Device, FamilyOption, Pairs, Root, chosen_cells
+from highway_bench.history.limits import MOST_PAIRS
 
 if TYPE_CHECKING:
     from highway_bench.history.compare import Compared
@@ -24,7 +25,7 @@ def compare(
     block: BlockOption = None,
     family: FamilyOption = None,
     depth: DepthOption = None,
-    pairs: Pairs = 24,
+    pairs: Pairs = MOST_PAIRS,
     device: Device = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a cell is slower.")] = False,
     json: AsJson = False,

@@ -12,6 +12,7 @@ from highway_bench.cli._options import AsJson
 from highway_bench.cli._output import print_json, print_table
 from highway_bench.cli.history.options import Device, MachineName, Root
 from highway_bench.errors import HighwayBenchError
+from highway_bench.history.limits import WINDOW
 
 if TYPE_CHECKING:
     from highway_bench.history.gate import GateFinding, GateReport
@@ -29,7 +30,7 @@ class Undecided(HighwayBenchError):
 
 
 def gate(
-    window: Annotated[int, typer.Option(help="How many of a machine's newest measured commits are searched.")] = 10,
+    window: Annotated[int, typer.Option(help="How many of a machine's newest measured commits are searched.")] = WINDOW,
     measure: Annotated[
         bool, typer.Option("--measure", help="First measure a quick point of HEAD: two minutes.")
     ] = False,
