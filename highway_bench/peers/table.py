@@ -14,6 +14,7 @@ from highway_bench.report.tables.step_times import gap
 
 METRICS = ("peer_ratio", "step_time", "peer_time", "gpu_ratio", "saved_activations", "peer_saved", "difference")
 SPREAD = {"peer_ratio": "ratio", "gpu_ratio": "gpu_ratio"}
+FINE = "{:.4f}".format  # many ratios are within 0.5 % of 1, where three digits would hide which side they are on
 
 
 def peer_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -52,7 +53,7 @@ def peer_tables(table: pd.DataFrame) -> list[Shown]:
         column.whole("batch_size", "batch"),
         column.number("step_time", "ours", "s"),
         column.number("peer_time", "theirs", "s"),
-        column.ratio("ratio", "ours ÷ theirs [95 %]"),
+        column.ratio("ratio", "ours ÷ theirs [95 %]", text=FINE),
         column.computed("GPU time, ours ÷ theirs [95 %]", gpu_ratio),
         column.words("verdict", "ours is"),
         column.number("saved_activations", "saved", "B"),
@@ -69,7 +70,7 @@ def gpu_ratio(row: Record) -> str:
     """The ratio of GPU times in the notation of measured ratios; a dash for a cell of a CPU."""
     if column.missing(row["gpu_ratio"]):
         return NONE
-    return quoted(row["gpu_ratio"], row["gpu_ratio_low"], row["gpu_ratio_high"], row["ratio_gap"])
+    return quoted(row["gpu_ratio"], row["gpu_ratio_low"], row["gpu_ratio_high"], row["ratio_gap"], text=FINE)
 
 
 def named(row: Record) -> str:

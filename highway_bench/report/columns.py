@@ -73,11 +73,13 @@ def whole(column: str, heading: str, hint: str = "") -> Column:
     return Head(heading, hint), lambda record: _number(record.get(column), count)
 
 
-def ratio(column: str, heading: str, hint: str = "", *, bounds: str = "ratio") -> Column:
+def ratio(
+    column: str, heading: str, hint: str = "", *, bounds: str = "ratio", text: Callable[[float], str] = three
+) -> Column:
     """A column of measured ratios, in the notation of ``ratio.quoted``.
 
     ``column`` has the value, ``bounds`` is the prefix of the interval's columns, and ``ratio_gap`` has the reason for a
-    missing interval.
+    missing interval. ``text`` prints a number.
     """
 
     def make(record: Record) -> str:
@@ -85,7 +87,7 @@ def ratio(column: str, heading: str, hint: str = "", *, bounds: str = "ratio") -
             math.nan if missing(record[name]) else float(record[name])
             for name in (column, f"{bounds}_low", f"{bounds}_high")
         )
-        return quoted(value, low, high, record["ratio_gap"] or "")
+        return quoted(value, low, high, record["ratio_gap"] or "", text=text)
 
     return Head(heading, hint, ratio=True), make
 

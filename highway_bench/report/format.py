@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 PREFIXES: Final = (
@@ -74,11 +74,11 @@ def quantity(value: float | None, unit: str) -> str:
     return f"{three(value)} {unit}"
 
 
-def between(low: float | None, high: float | None) -> str:
+def between(low: float | None, high: float | None, text: Callable[[float], str] = three) -> str:
     """An interval: [1.80, 1.86]; empty if a bound is missing."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return ""
-    return f"[{three(low)}, {three(high)}]"
+    return f"[{text(low)}, {text(high)}]"
 
 
 def signed(value: float, form: str = "g") -> str:

@@ -6,8 +6,7 @@ inverse are decided alike. Ratios of exact counts (bytes, parameters, FLOP) have
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED
@@ -44,28 +43,18 @@ def is_decided(value: float, low: float, high: float) -> bool:
     return max(high / value, value / low) <= 1 + UNDECIDED if low > 0 and value > 0 else False
 
 
-def quoted(value: float, low: float, high: float, gap: str = "") -> str:
+def quoted(value: float, low: float, high: float, gap: str = "", *, text: Callable[[float], str] = three) -> str:
     """A ratio as text: ``1.54 [1.50, 1.58]``, or ``undecided [0.900, 1.60]``.
 
     Without an interval the text is ``gap``, the reason, or a dash. The ratio of plain to itself, exactly 1, is ``1``.
+    ``text`` prints a number.
     """
-    interval = between(low, high)
+    interval = between(low, high, text)
     if not interval:
         return gap or NONE
     if value == 1:
         return "1"
-    return f"{three(value)} {interval}" if is_decided(value, low, high) else f"undecided {interval}"
-
-
-def geometric_mean(ratios: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
-    """The geometric mean of several ratios (value, low, high), with the geometric means of their bounds.
-
-    This interval is conservative, because independent errors partly cancel.
-    """
-    value, low, high = (
-        math.exp(math.fsum(map(math.log, column)) / len(ratios)) for column in zip(*ratios, strict=True)
-    )
-    return value, low, high
+    return f"{text(value)} {interval}" if is_decided(value, low, high) else f"undecided {interval}"
 
 
 def meanings(texts: Iterable[str]) -> list[str]:

@@ -65,13 +65,14 @@ class Results(Derived):
     @once
     def costs(self) -> pd.DataFrame:
         """One row per contest, depth and block: the step time in ``phase`` and its ``ratio`` to the baseline's, each
-        with its bounds, and the saved ``bytes_per_layer``, of cells with the contest's setting and depth.
+        with its bounds, and the saved ``bytes_per_layer`` with their ``bytes_ratio``, of cells with the contest's
+        setting and depth.
 
         ``timed_…`` and ``bytes_…`` are the sizes of these cells, ``ratio_gap`` is the reason for a missing ratio. A
         block with another start has the costs of the block.
         """
         table = costs.cost_table(self.contests(), self.ratios(), self.memory(), self.phase())
-        return self.with_units(table, "throughput", **STEP_UNITS, bytes_per_layer="B")
+        return self.with_units(table, "throughput", **STEP_UNITS, bytes_per_layer="B", bytes_ratio="1")
 
     @once
     def summary(self) -> pd.DataFrame:
@@ -85,7 +86,14 @@ class Results(Derived):
         tables = self.contests(), self.frontier(), self.costs(), self._timed(), self.memory()
         table = summary.summary_table(*tables, self.about)
         return self.with_units(
-            table, "trainability", training_seconds="s", bytes_per_layer="B", edge_rate="1", step_time="s", **STEP_UNITS
+            table,
+            "trainability",
+            training_seconds="s",
+            bytes_per_layer="B",
+            bytes_ratio="1",
+            edge_rate="1",
+            step_time="s",
+            **STEP_UNITS,
         )
 
     def _timed(self) -> pd.DataFrame:

@@ -59,10 +59,13 @@ def success_table(successes: SuccessByBlock) -> column.Shown:
     return column.shown("thousand-success", "Success by depth", pd.DataFrame(records), columns, note=note)
 
 
-def _half(success: Success) -> str:
-    """L50 in layers, without its interval."""
-    half = l50(success)
-    return {"right": "more than ", "left": "fewer than "}.get(half.censored or "", "") + count(half.value)
+def _deepest(block: str, success: Success) -> str:
+    """The deepest depth at which a block trains, with its seeds there."""
+    trained = [depth for depth, (k, n) in success.items() if k >= TRAINABLE * n]
+    if not trained:
+        return f"none with {block}"
+    k, n = success[max(trained)]
+    return f"{count(max(trained))} with {block} ({k} of {n} seeds)"
 
 
 def success_picture(successes: SuccessByBlock) -> Picture:
@@ -92,10 +95,10 @@ def success_picture(successes: SuccessByBlock) -> Picture:
             alt += [f"{block}, {depth} layers: {success[depth][0]} of {success[depth][1]}" for depth in known]
         axes.set_xticks(range(len(layers)), [count(depth) for depth in layers])
         axes.set_ylim(-0.06, 1.06)
-        axes.set_xlabel("layers")
+        axes.set_xlabel("layers (not to scale)")
         axes.set_ylabel("share of seeds that train")
-        half = [f"{_half(success)} layers with {block}" for block, success in successes.items() if len(success) > 1]
-        title = f"Half of the seeds train up to {listed(half)}" if half else "Seeds that train"
+        deepest = [_deepest(block, success) for block, success in successes.items()]
+        title = f"Most layers of those tried at which {TRAINABLE:.0%} of the seeds train: {listed(deepest)}"
         head(figure, title)
         legend(figure, styles, lines=True)
     runs = sorted({n for success in successes.values() for _, n in success.values()})

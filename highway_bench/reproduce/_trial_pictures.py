@@ -52,7 +52,7 @@ def best(table: pd.DataFrame, chance: float) -> Picture:
         reference_losses(axes, chance, THRESHOLD * chance)
         log_axis(axes, "y")
         axes.set_xticks(range(len(depths)), [f"{depth:g}" for depth in depths])
-        axes.set_xlabel("layers")
+        axes.set_xlabel("layers (not to scale)")
         axes.set_ylabel("final training loss, nat (log)")
         title = _headline(table)
         head(figure, title)

@@ -147,8 +147,7 @@ def _curves(curves: pd.DataFrame) -> Picture:
                 markeredgewidth=1.6,
                 linestyle="none",
             )
-        chance = make_dataset("mnist").chance_loss
-        reference_losses(axes, chance, THRESHOLD * chance)
+        reference_losses(axes, make_dataset("mnist").chance_loss)
         log_axis(axes, "y")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("epoch")

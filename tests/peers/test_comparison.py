@@ -35,6 +35,8 @@ def test_a_comparison_is_stored_and_printed(cells: MakeCells, tmp_path: Path) ->
     assert shown.title == "highway, dense"
     assert "ours ÷ theirs [95 %]" in lines[0]
     assert lines[2].startswith("| fused-map ")
+    near = table.assign(ratio=1.0012, ratio_low=1.0004, ratio_high=1.0021)
+    assert "1.0012 [1.0004, 1.0021]" in peer_tables(near)[0].entries[0]
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,8 @@ def test_ahead_with_margin_cost_and_accuracy_at_one_depth(make: Make) -> None:
     row = next(row for row in printed(results) if row["use"] == "residual")
     assert row["forward-backward step ÷ plain's"] == "1.10 [1.10, 1.10]"
     assert row["bytes per layer (÷ plain's)"] == "300 B (3.00)"
+    without_plain = results_of(make, [one for one in rows if (one["task"], one["block"]) != ("trainability", "plain")])
+    assert "300 B (3.00)" in {row["bytes per layer (÷ plain's)"] for row in printed(without_plain)}
     assert re.fullmatch(r"\d\d\.\d %", row["test accuracy"])
     assert row["how sure"] == "ahead: loss 50.0 % [50.0, 50.0] below that of highway, 5 seeds"
     assert row["avoid"] == "plain (0 of 5)"

@@ -96,8 +96,24 @@ def test_titles_state_the_finding(make: Make) -> None:
     rows = make["memory"](make["cell"]("memory", "plain", "dense", 4), 100.0)
     rows += make["memory"](make["cell"]("memory", "highway", "dense", 4), 150.0)
     (picture,) = bytes_per_layer(Results(make["frame"](rows)))
-    assert picture.title == "Bytes per layer ÷ plain's, counted exactly: highway 1.50"
+    assert picture.title == "Bytes per layer ÷ plain's, counted exactly: 1.50 (highway, dense, depth 4)"
     assert "dense, highway: 150 B per layer" in picture.alt
+
+
+def test_a_title_names_the_ends_of_the_ratios_that_are_drawn_and_no_mean_of_them(make: Make) -> None:
+    rows = []
+    for family, highway in (("dense", 0.86), ("conv", 1.25)):
+        for block, times in (("plain", 1.0), ("highway", highway)):
+            base = make["cell"]("throughput", block, family, 4, phase="forward", mode="compile")
+            rows += make["timing"](base, [times] * 8, [1.0] * 8, 4)
+            rows += make["memory"](make["cell"]("memory", block, family, 4), 100.0 * times)
+    (picture,) = step_time_ratio(Results(make["frame"](rows)))
+    assert picture.title == (
+        "forward, compile, 1 thread: step ÷ plain's 0.860 [0.860, 0.860] (highway, dense, depth 4) "
+        "to 1.25 [1.25, 1.25] (highway, conv, depth 4)"
+    )
+    (picture,) = bytes_per_layer(Results(make["frame"](rows)))
+    assert picture.title.endswith(": 0.860 (highway, dense, depth 4) to 1.25 (highway, conv, depth 4)")
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -161,7 +177,7 @@ def test_a_title_names_only_ratios_with_an_interval(make: Make) -> None:
     with pytest.raises(NothingToShow, match="several processes"):
         step_time_ratio(Results(make["frame"](alone)))
     (picture,) = step_time_ratio(Results(make["frame"]([*alone, *steps("highway", 4)])))
-    assert picture.title == "dense, depth 4: highway's step ÷ plain's: 2.00 [2.00, 2.00]"
+    assert picture.title == "forward, eager, 1 thread: step ÷ plain's 2.00 [2.00, 2.00] (highway, dense, depth 4)"
     assert "residual: one process" in picture.alt
 
 
@@ -194,6 +210,9 @@ def test_chance_and_threshold_are_labelled_with_their_numbers(along: Literal["x"
     axes = Figure().subplots()
     reference_losses(axes, 2.302585, 0.2302585, along=along)
     assert [text.get_text() for text in axes.texts] == ["chance 2.30", "threshold 0.230"]
+    alone = Figure().subplots()
+    reference_losses(alone, 2.302585, along=along)
+    assert [text.get_text() for text in alone.texts] == ["chance 2.30"]
     unknown = Figure().subplots()
     reference_losses(unknown, math.nan, 0.0, along=along)
     assert not unknown.texts

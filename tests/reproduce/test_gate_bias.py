@@ -55,6 +55,10 @@ def test_the_guideline_reproduces_where_its_biases_are_best(rows_of: Any) -> Non
     outcome = GATE_BIAS.outcome(rows_of(values(dict.fromkeys(GUIDELINE.items(), 0.1))), Request())
     assert [one.verdict for one in outcome.findings[:3]] == [Verdict.REPRODUCED] * 3
     assert "30 layers: −3" in outcome.pictures[0].title
+    (axes,) = outcome.pictures[0].figure.axes
+    assert {"chance 2.30", "threshold 1.15"} <= {text.get_text() for text in axes.texts}
+    low, high = axes.get_ylim()
+    assert 0 < low < 1.15 < 2.31 < high
     assert len(outcome.tables[0].entries) == len(GUIDELINE) * len(BIASES)
 
 

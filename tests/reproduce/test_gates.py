@@ -108,7 +108,7 @@ def test_networks_that_behave_as_published_reproduce_every_claim() -> None:
     assert outcome.findings[1].measured.startswith("at bias −2: −0.504 [")
     assert [table.name for table in outcome.tables] == ["gates-networks", "gates-layers"]
     assert [picture.name for picture in outcome.pictures] == ["gates-1", "lesion-1"]
-    assert all(picture.title.startswith("Depth 50, ") for picture in outcome.pictures)
+    assert all(picture.title.startswith("50 layers, ") for picture in outcome.pictures)
     lines = outcome.pictures[0].figure.axes[0].get_lines()
     assert {min(line.get_xdata()) for line in lines if len(line.get_xdata()) == DEPTH} == {2}
 

@@ -32,6 +32,16 @@ def in_pictures(cells: pd.DataFrame) -> Iterator[list[DotRow]]:
     yield from (rows[start : start + size] for start in range(0, len(rows), size))
 
 
+def extremes(cells: pd.DataFrame, column: str, text: Callable[[dict[str, Any]], str]) -> str:
+    """The least and the greatest value of ``column``, each as ``text`` with its block, family and depth."""
+    ranked = rows_of(cells.sort_values(column, kind="stable"))
+    ends = [
+        f"{text(cell)} ({cell['block']}, {cell['family_label']}, depth {cell['depth']})"
+        for cell in (ranked[0], ranked[-1])
+    ]
+    return " to ".join(dict.fromkeys(ends))
+
+
 def row_names(settings: Sequence[dict[str, Any]]) -> list[str]:
     """A name per row: its family, its depth if there are several, and its other differences from rows of its family."""
     by_family: dict[object, list[dict[str, Any]]] = {}

@@ -123,7 +123,7 @@ SIDES: Final[Mapping[str, tuple[float, Mapping[str, Any]]]] = {
 def reference_losses(
     axes: Axes,
     chance: float,
-    threshold: float,
+    threshold: float = 0.0,
     *,
     side: Literal["right", "outside"] = "right",
     along: Literal["x", "y"] = "y",
@@ -143,7 +143,6 @@ def reference_losses(
             continue
         if along == "x":
             place: dict[str, Any] = {"xy": (loss, 1), "xycoords": ("data", "axes fraction"), **ABOVE}
-            place["ha"] = "right" if what == "threshold" else "center"  # the two are a decade apart: their names too
         else:
             x, options = SIDES[side]
             place = {"xy": (x, loss), "xycoords": ("axes fraction", "data"), **options}

@@ -97,7 +97,7 @@ def _gates(name: str, contest: dict[str, object], part: pd.DataFrame, results: R
         activity.set_ylim(bottom=0)
         activity.set_xlabel("layer")
         activity.xaxis.set_major_locator(MaxNLocator(integer=True))
-        title = f"Depth {_depths(part)}, {_titled(alt, titled)}"
+        title = f"{_depths(part)} layers, {_titled(alt, titled)}"
         head(figure, title)
         legend(figure, style, lines=True)
     return Picture(
@@ -141,7 +141,7 @@ def _lesion(name: str, contest: dict[str, object], part: pd.DataFrame, results: 
         error.set_ylabel("Δ error, points\n(symlog)")
         error.set_xlabel("removed layer")
         error.xaxis.set_major_locator(MaxNLocator(integer=True))
-        title = f"Depth {_depths(part)}, {_titled(alt, titled)}"
+        title = f"{_depths(part)} layers, {_titled(alt, titled)}"
         head(figure, title)
         legend(figure, style, lines=True)
     caption = (

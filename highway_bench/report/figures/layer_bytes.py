@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -20,7 +19,7 @@ from highway_bench.report.figures.base import (
     register_figure,
     settings,
 )
-from highway_bench.report.figures.dot_rows import DotRow, dot_plot, in_pictures
+from highway_bench.report.figures.dot_rows import DotRow, dot_plot, extremes, in_pictures
 from highway_bench.report.figures.drawing import crosses, point_with_interval
 from highway_bench.report.format import quantity, three
 from highway_bench.report.results import Results
@@ -83,9 +82,8 @@ def _finding(cells: pd.DataFrame, baseline: str) -> str:
     if ratios.empty:
         least, most = cells["saved_per_layer"].min(), cells["saved_per_layer"].max()
         return f"Bytes per layer: {quantity(least, 'B')} to {quantity(most, 'B')}"
-    logs = ratios.assign(log=np.log(ratios["layer_ratio"])).groupby("block")["log"].agg(["mean", "size"])
-    most = logs["size"] == logs["size"].max()  # only these are means over the same families and depths
-    means = np.exp(logs.loc[most, "mean"]).sort_values(kind="stable")
-    named = dict.fromkeys([means.index[0], means.index[-1]])
-    texts = [f"{block} {three(float(means[block]))}" for block in named]
-    return f"Bytes per layer ÷ plain's, counted exactly: {', '.join(texts)}"
+    return f"Bytes per layer ÷ plain's, counted exactly: {extremes(ratios, 'layer_ratio', _ratio)}"
+
+
+def _ratio(cell: Mapping[str, Any]) -> str:
+    return three(cell["layer_ratio"])

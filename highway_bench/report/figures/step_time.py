@@ -20,16 +20,17 @@ from highway_bench.report.figures.base import (
     register_figure,
     settings,
 )
-from highway_bench.report.figures.dot_rows import DotRow, dot_plot, in_pictures
+from highway_bench.report.figures.dot_rows import DotRow, dot_plot, extremes, in_pictures
 from highway_bench.report.figures.drawing import crosses, point_with_interval
 from highway_bench.report.format import counted
-from highway_bench.report.ratio import PERCENT, geometric_mean, is_decided, quoted
+from highway_bench.report.ratio import PERCENT, is_decided, quoted
 from highway_bench.report.results import Results
 from highway_bench.report.rows import groups, rows_of
 from highway_bench.report.style import Style, of_blocks, styles
 from highway_bench.results.schema import Status
 
 SETTING = ("machine", "device", "threads", "dtype", "mode", "phase", "match")
+UNKNOWN = "Step time over plain's is unknown: no block was sampled in turn with plain"
 
 
 @register_figure("step-time", title="step time over plain's", order=50)
@@ -57,6 +58,8 @@ def _picture(name: str, setting: Mapping[str, object], rows: Sequence[DotRow], s
     cells = pd.concat([part for _, part in rows])
     known = cells[cells["ratio"].notna()]
     style = of_blocks(style, cells["block"])
+    number = cells["threads"].iloc[0]
+    threads = [counted(number, "thread")] if number else []
 
     def draw(axes: Axes, height: float, block: str, cell: dict[str, Any]) -> str:
         if np.isnan(cell["ratio"]):
@@ -71,15 +74,14 @@ def _picture(name: str, setting: Mapping[str, object], rows: Sequence[DotRow], s
         axes.axvline(1.0, color="black", linewidth=1.0)
         log_axis(axes, "x")
         axes.set_xlabel("step time ÷ plain's step time (log)")
-        title = _finding(known)
+        timed = ", ".join([str(setting[key]) for key in ("phase", "mode") if setting[key]] + threads)
+        title = f"{timed}: step ÷ plain's {extremes(known, 'ratio', _ratio)}" if len(known) else UNKNOWN
         head(figure, title)
         extra = [mark("x", "no ratio: failed or one process")] if cells["ratio"].isna().any() else []
         if not all(is_decided(*_estimate(cell)) for cell in rows_of(known)):
             extra.append(mark("o", f"undecided: interval beyond ± {PERCENT}", filled=False))
         legend(figure, style, extra)
-    where = ", ".join(str(setting[key]) for key in ("phase", "mode", "dtype", "device", "machine") if setting[key])
-    threads = cells["threads"].iloc[0]
-    where += f", {counted(threads, 'thread')}" if threads else ""
+    where = ", ".join([timed, *(str(setting[key]) for key in ("dtype", "device", "machine") if setting[key])])
     counts = known["n"].dropna()
     n = " to ".join(dict.fromkeys(str(int(count)) for count in (counts.min(), counts.max()))) if len(counts) else "?"
     caption = (
@@ -89,26 +91,9 @@ def _picture(name: str, setting: Mapping[str, object], rows: Sequence[DotRow], s
     return Picture(name, title, f"Dot plot, step time over plain's. {joined(described, 60)}", caption, figure)
 
 
+def _ratio(cell: Mapping[str, Any]) -> str:
+    return quoted(*_estimate(cell))
+
+
 def _estimate(cell: Mapping[str, Any]) -> tuple[float, float, float]:
     return cell["ratio"], cell["ratio_low"], cell["ratio_high"]
-
-
-def _finding(ratios: pd.DataFrame) -> str:
-    """The ratios of the fastest and the slowest block, as geometric means, of those that are known in the most families
-    and depths: only these are means over the same ones."""
-    if ratios.empty:
-        return "Step time over plain's is unknown: no block was sampled in turn with plain"
-    count = int(ratios.groupby("block").size().max())
-    means = {
-        str(block): geometric_mean([_estimate(cell) for cell in rows_of(part)])
-        for block, part in ratios.groupby("block")
-        if len(part) == count
-    }
-    ranked = sorted(means, key=lambda block: means[block])
-    over = f" (geometric mean of {count} families and depths)" if count > 1 else ""
-    only = ratios.iloc[0]
-    where = f"{only['family_label']}, depth {only['depth']}: " if count == 1 else ""
-    first = f"{where}{ranked[0]}'s step ÷ plain's: {quoted(*means[ranked[0]])}"
-    if len(ranked) == 1:
-        return first + over
-    return f"{first}; {ranked[-1]}'s: {quoted(*means[ranked[-1]])}{over}"

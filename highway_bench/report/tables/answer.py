@@ -13,7 +13,7 @@ from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.format import counted, first_of, listed, seeds_text
 from highway_bench.report.labels import data_name, title_of
 from highway_bench.report.ratio import ONE_PROCESS, is_decided
-from highway_bench.report.rows import COMPARISON, CONTEST, groups, recipe_of, rows_of, without_start
+from highway_bench.report.rows import COMPARISON, CONTEST, groups, recipe_of, rows_of
 from highway_bench.report.tables.costs import COST
 from highway_bench.report.tables.ranking import Margin, lead
 from highway_bench.report.tables.trainability import Contests, failed_before, gives_verdicts, not_judged, surely_fails
@@ -31,7 +31,7 @@ KNOWN: Final = ("block", "ratio", "ratio_low", "ratio_high", "ratio_gap", "bytes
 """The costs of a block of which nothing was trained."""
 
 BlockCost = Mapping[str, Any]
-"""The columns ``block`` and ``COST`` of one block, and ``bytes_ratio``, its bytes per layer over the baseline's."""
+"""The columns ``block`` and ``COST`` of one block."""
 
 
 class Successes(NamedTuple):
@@ -109,7 +109,7 @@ def answers(
         for depth in sorted(part["depth"].unique()):
             rungs, ended, cost = (frame[frame["depth"] == depth] for frame in (part, single, own))
             family = title_of(contest, every, data_name)
-            answer = _answer(family, int(depth), rungs, ended, cost, about.baseline)
+            answer = _answer(family, int(depth), rungs, ended, cost)
             optimiser = str(recipe_of(contest["recipe"]).get("optimiser", ""))
             answer = replace(answer, optimiser=optimiser, failed_before=tuple(failed_before(part, int(depth))))
             if others := not_judged(part, int(depth)):
@@ -122,9 +122,7 @@ def answers(
     return decided + _not_measured(contests, timed, runs, rows, about)
 
 
-def _answer(
-    family: str, depth: int, rungs: pd.DataFrame, runs: pd.DataFrame, costs: pd.DataFrame, baseline: str
-) -> Answer:
+def _answer(family: str, depth: int, rungs: pd.DataFrame, runs: pd.DataFrame, costs: pd.DataFrame) -> Answer:
     """The answer for one depth of a contest: ``rungs`` has one row per block, ``runs`` one per run."""
     ran = [cell for cell in rows_of(rungs) if cell["n"]]
     if not ran:
@@ -147,7 +145,7 @@ def _answer(
         "rates": _known(ran, "rate", use),
         "accuracies": _known(ran, "test_accuracy", use),
         "bits": _known(ran, "test_bits", use),
-        "costs": tuple(_records(costs, use, baseline)),
+        "costs": tuple(_records(costs, use)),
         "cost_depth": depth,
     }
     unknown = "".join(f"; {word}: {listed(of[word])}" for word in (OPEN, FEW) if of[word])
@@ -182,11 +180,9 @@ def _seeds_needed(margin: Margin) -> str:
     return f"; about {margin.needed:g} would decide" if enough else f"; even {MOST_SEEDS} would not decide"
 
 
-def _records(costs: pd.DataFrame, blocks: Sequence[str], baseline: str) -> list[BlockCost]:
+def _records(costs: pd.DataFrame, blocks: Sequence[str]) -> list[BlockCost]:
     by_block = {cost["block"]: {name: cost[name] for name in ("block", *COST)} for cost in rows_of(costs)}
-    units = [cost["bytes_per_layer"] for block, cost in by_block.items() if without_start(block) == baseline]
-    known = [by_block[block] for block in blocks if block in by_block]
-    return [cost | {"bytes_ratio": cost["bytes_per_layer"] / units[0] if any(units) else math.nan} for cost in known]
+    return [by_block[block] for block in blocks if block in by_block]
 
 
 def _known(ran: Sequence[Mapping[str, Any]], name: str, blocks: Sequence[str]) -> dict[str, float]:

@@ -22,7 +22,7 @@ SIZE: Final = ("nominal_width", "batch_size", "seq_len", "threads")
 """Columns that must be equal for a comparison of costs between blocks."""
 
 STEP: Final = ("step_time", "step_low", "step_high", "ratio", "ratio_low", "ratio_high", "ratio_gap")
-COST: Final = (*STEP, "timed_width", "timed_batch", "bytes_per_layer", "bytes_width", "bytes_batch")
+COST: Final = (*STEP, "timed_width", "timed_batch", "bytes_per_layer", "bytes_ratio", "bytes_width", "bytes_batch")
 
 
 def common_phase(timed: pd.DataFrame) -> str:
@@ -60,7 +60,7 @@ def costs_at(
             cost |= {name: cell[name] for name in STEP}
             cost |= {"timed_width": cell["nominal_width"], "timed_batch": cell["batch_size"]}
         if cell := sizes.get(block) or sizes.get(without_start(block)):
-            cost |= {"bytes_per_layer": cell["saved_per_layer"]}
+            cost |= {"bytes_per_layer": cell["saved_per_layer"], "bytes_ratio": cell["layer_ratio"]}
             cost |= {"bytes_width": cell["nominal_width"], "bytes_batch": cell["batch_size"]}
         costs[block] = cost
     return costs
