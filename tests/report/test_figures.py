@@ -92,6 +92,38 @@ def test_seeds_that_diverge_are_counted_at_their_depth(make: Make) -> None:
     assert "× 5 of 5" in {text.get_text() for text in picture.figure.axes[0].texts}
 
 
+@pytest.mark.parametrize(
+    ("losses", "notes", "dots"),
+    [((0.1, 0.1, 0.1, 0.2, 5e4), ["↑ 50,000"], 5), ((0.1, None, None), ["× 2 of 3"], 1), ((0.1, 0.2, 0.1), [], 3)],
+)
+def test_losses_above_the_axis_are_written_and_a_lone_seed_is_drawn(
+    make: Make, losses: tuple[float | None, ...], notes: list[str], dots: int
+) -> None:
+    base = make["cell"]("trainability", "highway", "dense", 10, dataset="digits", recipe=make["ladder"], seed=0)
+    rows = make["training"](base, 0.1, rate=0.1)
+    for seed, loss in enumerate(losses):
+        base = make["cell"]("trainability", "plain", "dense", 10, dataset="digits", recipe=make["ladder"], seed=seed)
+        rows += make["training"](base, loss, rate=0.1)
+    (picture,) = loss_by_depth(Results(make["frame"](rows)))
+    (axes,) = picture.figure.axes
+    assert axes.get_ylim()[1] < 20 * math.log(10)
+    assert [text.get_text() for text in axes.texts if text.get_text()[0] in "↑×"] == notes
+    assert ("↑" in picture.caption) == any("↑" in note for note in notes)
+    assert sum(len(list(line.get_xdata())) for line in axes.lines if line.get_marker() == ".") == dots
+    assert "a seed" in {text.get_text() for text in picture.figure.legends[0].get_texts()}
+
+
+def test_panels_of_success_have_starts_in_a_second_line_and_counts_with_their_seeds(make: Make) -> None:
+    rows = []
+    for seed in range(3):
+        base = make["cell"]("trainability", "plain", "dense", 10, dataset="digits", recipe=make["ladder"], seed=seed)
+        rows += make["training"](base | {"family_options": '{"init": "depth-aware"}'}, 0.1, rate=0.1)
+    (picture,) = success_rate(Results(make["frame"](rows)))
+    (axes,) = picture.figure.axes
+    assert axes.get_title(loc="left") == "plain\ndepth-aware"
+    assert "3/3" in {text.get_text() for text in axes.texts}
+
+
 def test_titles_state_the_finding(make: Make) -> None:
     rows = make["memory"](make["cell"]("memory", "plain", "dense", 4), 100.0)
     rows += make["memory"](make["cell"]("memory", "highway", "dense", 4), 150.0)
@@ -192,7 +224,7 @@ def test_two_starts_of_a_block_have_its_style() -> None:
 
 def test_single_seeds_are_drawn_under_intervals_of_fewer_than_ten() -> None:
     style = Style("#000000", "o", "-")
-    for values, dots in (([1.0, 2.0, math.inf], 2), ([1.0], 0), ([1.0] * FEW, 0)):
+    for values, dots in (([1.0, 2.0, math.inf], 2), ([1.0, math.inf], 1), ([1.0], 0), ([1.0] * FEW, 0)):
         axes = Figure().subplots()
         seed_dots(axes, 3.0, values, style)
         assert sum(len(list(line.get_xdata())) for line in axes.lines) == dots

@@ -75,9 +75,10 @@ def point_with_interval(
 
 
 def seed_dots(axes: Axes, at: float, values: Iterable[float], style: Style, *, few: int = FEW) -> None:
-    """Draw a dot for every seed, under an interval of fewer than ``few`` seeds; more would cover each other."""
+    """Draw a dot for every finite one of several ``values``, if these are fewer than ``few``: more cover each other."""
+    values = list(values)
     finite = [value for value in values if np.isfinite(value)]
-    if 1 < len(finite) < few:
+    if len(values) > 1 and len(finite) < few:
         options: dict[str, Any] = {"color": style.colour, "linestyle": "none", "markeredgewidth": 0, "zorder": 1.5}
         axes.plot([at] * len(finite), finite, marker=".", markersize=4.5, alpha=0.55, **options)
 

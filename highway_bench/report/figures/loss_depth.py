@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from typing import Any, Final
 
 import numpy as np
@@ -35,14 +37,15 @@ from highway_bench.report.rows import CONTEST, groups, rows_of
 from highway_bench.report.style import NEUTRAL, Style, of_blocks, styles
 from highway_bench.report.tables.answer import AHEAD, ALONE, TIED, TIES, Answer
 
-MOST_ROOM: Final = 0.35  # of the height of the axes, for the numbers of diverged seeds
+HIGHEST: Final = 3.0  # times the loss of a constant prediction, or a threshold above it, where the axis ends
+MOST_ROOM: Final = 0.35  # of the height of the axes, for the notes above all losses
 LINE: Final = 8.0  # points from one line of small text to the next
 SPREAD: Final = 1.1  # from the first to the last mark of a depth, so that bars do not cover each other
 
 
 @register_figure("loss-by-depth", title="loss by depth", order=30)
 def loss_by_depth(results: Results) -> list[Picture]:
-    """One picture per contest: one line per block; the number of diverged seeds is at the top of each depth."""
+    """One picture per contest: one line per block; diverged seeds, and losses above the axis, are at the top."""
     style = styles(results.of_task("trainability")["label"], results.about)
     contests = results.contests()
     every = [contest for contest, _ in contests]
@@ -79,6 +82,9 @@ def _picture(
 ) -> Picture:
     style = of_blocks(style, part["block"])
     depths = sorted(part["depth"].unique())
+    threshold = part["success_loss"].max()
+    limit = HIGHEST * max(chance, threshold) if chance > 0 else math.inf
+    notes: list[tuple[float, str, str]] = []
     alt: list[str] = []
     with settings():
         figure, (axes,) = panels(1, 1, 3.3)
@@ -88,14 +94,15 @@ def _picture(
             finite = np.isfinite(rungs["final_loss"])
             line_with_band(axes, at.where(finite), rungs["final_loss"].where(finite), style[block])
             intervals(axes, at, rungs["loss_low"], rungs["loss_high"], style[block])
-            for x, depth in zip(at, rungs["depth"], strict=True):
-                of_rung = runs[(runs["block"] == block) & (runs["depth"] == depth)]
-                seed_dots(axes, x, of_rung["final_loss"], style[block])
+            for x, rung in zip(at, rows_of(rungs), strict=True):
+                seeds = runs.loc[(runs["block"] == block) & (runs["depth"] == rung["depth"]), "final_loss"]
+                seed_dots(axes, x, seeds, style[block])
+                notes += [(rung["depth"], note, style[block].colour) for note in _notes(rung, seeds, limit)]
             alt += [
                 f"{block} at depth {depth}: " + (f"{three(loss)} nat" if np.isfinite(loss) else "diverged")
                 for depth, loss in zip(rungs["depth"], rungs["final_loss"], strict=True)
             ]
-        reference_losses(axes, chance, part["success_loss"].max(), side="outside")
+        reference_losses(axes, chance, threshold, side="outside")
         log_axis(axes, "y")
         axes.set_xlim(depths[0] / 1.3, depths[-1] * 1.3)
         log_axis(axes, "x", at=depths)
@@ -104,43 +111,50 @@ def _picture(
         title = f"{contest_title}: {_finding(part, answer)}"
         head(figure, title)
         extra = [mark("x", "diverged seeds")] if (part["diverged"] > 0).any() else []
-        extra += [mark(".", "a seed")] if (part["n"] - part["diverged"]).between(2, FEW - 1).any() else []
+        dots = part["n"].gt(1) & (part["n"] - part["diverged"]).between(1, FEW - 1)
+        extra += [mark(".", "a seed")] if dots.any() else []
         legend(figure, style, extra, lines=True)
-        _mark_diverged(axes, part, style)
+        _write_notes(axes, notes, limit)
     caption = (
         f"{contest_text(contest)}. Geometric means over n = {seeds_text(part['n'])}, bars: 95 % t intervals of log10; "
         "if a seed diverged: the median, without interval, or no mark if half of them did. Dotted: the loss of a "
         "constant prediction (chance) and the threshold of success."
     )
+    if any("↑" in note for _, note, _ in notes):
+        caption += " ↑: the highest value of a loss, its bar or its seeds that lie above the axis."
     return Picture(name, title, f"Final loss by depth. {joined(alt, 60)}", caption, figure)
 
 
-def _mark_diverged(axes: Axes, part: pd.DataFrame, style: dict[str, Style]) -> None:
-    """Write how many seeds diverged, one block below the other at the top of each depth, above all losses.
+def _notes(rung: dict[str, Any], seeds: pd.Series, limit: float) -> list[str]:
+    """What is written above a block and depth: how many seeds diverged, and its highest loss if above ``limit``."""
+    notes = [f"× {rung['diverged']:.0f} of {rung['n']:.0f}"] if rung["diverged"] > 0 else []
+    losses = [loss for loss in (rung["final_loss"], rung["loss_high"], *seeds) if limit < loss < math.inf]
+    return [*notes, f"↑ {three(max(losses))}"] if losses else notes
+
+
+def _write_notes(axes: Axes, notes: list[tuple[float, str, str]], limit: float) -> None:
+    """End the losses at ``limit``, and write ``notes``, each with its depth and colour, in lines above them.
 
     Called last, because the height of the axes follows from the title and the legend."""
-    gone = part[part["diverged"] > 0]
-    if gone.empty:
-        return
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    figure.draw_without_rendering()
-    height = axes.get_window_extent().height / figure.dpi * 72  # points
-    most = int(MOST_ROOM * height / LINE)
-    lines = min(most, int(gone.groupby("depth").size().max()))
-    room = (lines + 0.5) * LINE / height
     low, high = axes.get_ylim()
-    axes.set_ylim(low, high * (high / low) ** (room / (1 - room)))
+    high = min(high, limit)
+    axes.set_ylim(low, high)
+    if notes:
+        figure = axes.get_figure(root=True)
+        assert figure is not None
+        figure.draw_without_rendering()
+        height = axes.get_window_extent().height / figure.dpi * 72  # points
+        most = int(MOST_ROOM * height / LINE)
+        lines = min(most, max(Counter(depth for depth, _, _ in notes).values()))
+        room = (lines + 0.5) * LINE / height
+        top = high * (high / low) ** (room / (1 - room))
+        axes.set_ylim(low, top)
+        axes.axhspan(high, top, color="white", linewidth=0, zorder=2.4)  # hides what is above, but not the spines
     log_axis(axes, "y")
-    for depth in sorted(set(gone["depth"].astype(float))):
-        rungs = {rung["block"]: rung for rung in rows_of(gone[gone["depth"] == depth])}
-        texts = [
-            (f"× {rungs[block]['diverged']:.0f} of {rungs[block]['n']:.0f}", own.colour)
-            for block, own in style.items()
-            if block in rungs
-        ]
+    for depth in sorted({depth for depth, _, _ in notes}):
+        texts = [(text, colour) for other, text, colour in notes if other == depth]
         if len(texts) > lines:
-            texts = [*texts[: lines - 1], (f"× in {len(texts) - lines + 1} more", NEUTRAL)]
+            texts = [*texts[: lines - 1], (f"{len(texts) - lines + 1} more", NEUTRAL)]
         for number, (text, colour) in enumerate(texts):
             axes.annotate(
                 text,

@@ -22,6 +22,7 @@ from highway_bench.report.figures.drawing import intervals, line_with_band
 from highway_bench.report.findings import what_trains
 from highway_bench.report.labels import contest_text, family_name, title_of
 from highway_bench.report.results import Results
+from highway_bench.report.rows import STARTED
 from highway_bench.report.style import NEUTRAL, Style, of_blocks, styles
 from highway_bench.success.ladder import TRAINABLE
 
@@ -50,12 +51,11 @@ def _picture(
     style = of_blocks(style, part["block"])
     blocks = list(style)
     depths = sorted(part["depth"].unique())
-    counts = sorted(set(part["n"]))
-    size = title_size(blocks)
-    rotated = len(depths) > MOST_LEVEL and len(counts) > 1
+    titles = {block: "\n".join(shortened(line, 26) for line in block.split(STARTED)) for block in blocks}
+    size = title_size(line for title in titles.values() for line in title.split("\n"))
     alt: list[str] = []
     with settings():
-        figure, axes = panels(len(blocks), 3, 1.45, sharex=True, sharey=True)
+        figure, axes = panels(len(blocks), 3, 1.6, sharex=True, sharey=True)
         for panel, block in zip(axes, blocks, strict=True):
             rungs = part[part["block"] == block].sort_values("depth")
             depth, low, high = rungs["depth"], rungs["rate_low"], rungs["rate_high"]
@@ -63,11 +63,10 @@ def _picture(
             intervals(panel, depth, low, high, style[block], width=1.0)
             panel.axhline(TRAINABLE, color=NEUTRAL, linewidth=0.8, linestyle=":")
             for at, k, n in zip(depth, rungs["k"], rungs["n"], strict=True):
-                text = f"{k}" if len(counts) == 1 else f"{k}/{n}"  # short, because depths may be close to each other
-                panel.text(at, -0.14, text, ha="center", va="top", fontsize=6.5, rotation=90 if rotated else 0)
+                panel.text(at, -0.14, f"{k}/{n}", ha="center", va="top", fontsize=6.5, rotation=90)
                 alt.append(f"{block} at depth {at}: {k} of {n}")
-            panel.set_title(shortened(block, 26), color=style[block].colour, loc="left", fontsize=size)
-            panel.set_ylim(-0.6 if rotated else -0.35, 1.06)
+            panel.set_title(titles[block], color=style[block].colour, loc="left", fontsize=size)
+            panel.set_ylim(-0.6, 1.06)
             panel.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
         for panel in axes:
             panel.set_xlim(depths[0] / 1.8, depths[-1] * 1.5)
@@ -78,9 +77,8 @@ def _picture(
         figure.supylabel("share of seeds", fontsize=9)
         title = f"{contest_title}: {what_trains(part, blocks)}"
         head(figure, title)
-    numbers = f"of {counts[0]} seeds" if len(counts) == 1 else "of those run"
     caption = (
-        f"{contest_text(contest)}. Numbers below: seeds that succeed, {numbers}; bands: Wilson 95 % intervals; "
+        f"{contest_text(contest)}. Numbers below: seeds that succeed, of those run; bands: Wilson 95 % intervals; "
         f"dotted: {TRAINABLE:.0%} of seeds, the limit for “trains”."
     )
     return Picture(name, title, f"Success rate by depth, one panel per block. {joined(alt, 60)}", caption, figure)
