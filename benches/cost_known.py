@@ -78,12 +78,16 @@ def predictions(training: Cell) -> dict[str, float]:
 
 
 def measured(trainings: Sequence[Cell], store: Store) -> Iterator[dict[str, Any]]:
-    """A line for each of ``trainings`` that did not fail; without seconds for one that ended before its last step."""
+    """A line for each of ``trainings`` that did not fail; without seconds for one that ended before its last step.
+
+    What failed is named on stderr."""
     before = {one: predictions(one) for one in trainings}
     seconds: dict[Cell, float | None] = {}
 
     def note(event: Event) -> None:
-        if isinstance(event, Finished) and event.status not in FAILURES:
+        if isinstance(event, Finished) and event.status in FAILURES:
+            sys.stderr.write(f"{event.cell}: {event.status} ({event.message})\n")
+        elif isinstance(event, Finished):
             seconds[event.cell] = None if event.status == Status.DIVERGED else event.seconds
 
     cells = [step_of(one) for one in trainings]
@@ -107,8 +111,8 @@ def plugins() -> tuple[str, ...]:
     return load_plugins([str(LAYERS)])
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure the settings that have no line, family by family, and print the table."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure the settings that have no line, family by family, and print the table; 1 if any failed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=Path, default=ROOT / "reports" / FILE)
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no family after this time")
@@ -118,14 +122,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     known = {tuple(line[name] for name in ("family", "block", "depth", *SOURCE)) for line in read_lines(given.rows)}
     here = identity().machine, source_commit()
     left = [one for one in settings() if (one.family, one.block, one.depth, *here) not in known]
+    failed = 0
     with TemporaryDirectory() as folder, Store(Path(folder) / "store.sqlite") as store:
         for family in dict.fromkeys(one.family for one in left):
             if time.monotonic() - began < 60 * given.minutes:
-                for line in measured([one for one in left if one.family == family], store):
+                own = [one for one in left if one.family == family]
+                lines = list(measured(own, store))
+                for line in lines:
                     add_line(given.rows, line)
+                failed += len(own) - len(lines)
                 sys.stderr.write(f"{family}: {time.monotonic() - began:.0f} s\n")
     sys.stdout.write("\n".join(shown_lines(known_cost_table(given.rows))) + "\n")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -25,13 +25,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benches.gpu_steps import ROOT, STEPS, Command, Session, Step, python
+from benches.gpu_steps import ROOT, STEPS, WHOLE, Command, Session, Step, python
 from highway_bench.errors import BadInput
 from highway_bench.provenance.git import git
 
 CLOSING = 60.0  # seconds at the end of a call, for a command that is interrupted and for the page
 INTERRUPTED = 10.0  # of these, for the command
-WHOLE = "all of it: "  # begins the line of gpu_hours with the sum
 DONE, FAILED, CUT, LACKING = "done", "failed", "cut", "lacking"
 
 

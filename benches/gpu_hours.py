@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from benches.gpu_steps import WHOLE
 from highway_bench.execution.needs import with_needs
 from highway_bench.report.results import open_results
 from highway_bench.report.rows import of_task, rows_of, scalar
@@ -56,7 +57,7 @@ def table(seconds: dict[Kind, float], device: str) -> str:
             lacking += 1
             lines.append(f"| {name} | {kind.depth + 1} | {steps:,} | not measured | |")
     remark = f", without the {lacking} kinds that were not measured" if lacking else ""
-    return "\n".join([*lines, "", f"all of it: {total:.3g} hours on this device{remark}", ""])
+    return "\n".join([*lines, "", f"{WHOLE}{total:.3g} hours on this device{remark}", ""])
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from highway_bench.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[1]
+WHOLE = "all of it: "  # begins the line of gpu_hours with the sum
 
 Command = list[str]
 

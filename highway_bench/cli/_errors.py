@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from highway_bench.terminal import printable
 
 INTERRUPTED = 128 + signal.SIGINT
 PIPE_CLOSED = 128 + signal.SIGPIPE
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Interrupted(HighwayBenchError):
@@ -32,11 +34,23 @@ class Interrupted(HighwayBenchError):
 
 
 class Commands(TyperGroup):
-    """The group of all commands: turns ``HighwayBenchError``, Ctrl-C and a closed pipe into exit statuses.
+    """The group of all commands: turns ``HighwayBenchError``, Ctrl-C, a closed pipe and a full disk into exit
+    statuses.
 
     A ``SystemExit`` is bad input, because it comes from a user's code (a block, a family): commands exit by
     ``typer.Exit``, which is not a ``SystemExit``.
     """
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        if sys.stdout is None:  # closed by the shell: >&-
+            sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (until the process ends)
+        try:
+            return super().main(*arguments, **options)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            close_stdout()
+            sys.exit(failed(f"cannot write: {error.strerror}", 1).exit_code)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -51,10 +65,14 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             raise failed("interrupted", INTERRUPTED) from None
         except BrokenPipeError:
-            # The reader, such as head, has exited. Python's last flush must not raise again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            close_stdout()  # the reader, such as head, has exited
             raise typer.Exit(PIPE_CLOSED) from None
         return result
+
+
+def close_stdout() -> None:
+    """Lose what is still written to stdout, so that Python's last flush does not raise."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def failed(message: str, status: int) -> typer.Exit:

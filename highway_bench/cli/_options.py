@@ -71,7 +71,7 @@ def engine_at(name: str, address: str | None, workers: int | None = None) -> Any
 
 
 def assignments(option: str, given: Sequence[str] | None) -> dict[str, Any]:
-    """``["k=v", …]`` as a mapping. A value is read as JSON if possible, else as text."""
+    """``["k=v", …]`` as a mapping. A value is read as JSON if Python can, else as text."""
     values: dict[str, Any] = {}
     for text in given or ():
         name, equals, value = text.partition("=")

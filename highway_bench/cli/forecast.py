@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import STORE, AsJson, StorePath, WorkerCount
+from highway_bench.cli._options import STORE, AsJson, Plugins, StorePath, WorkerCount
 from highway_bench.cli._output import print_json, print_table
+from highway_bench.cli.run import name_cells, plain
 
 
 def forecast(
@@ -18,6 +19,7 @@ def forecast(
     starts: Annotated[
         bool, typer.Option("--starts", help="First measure the starts of trainings that lack one.")
     ] = False,
+    plugin: Plugins = None,
     workers: WorkerCount = None,
     json: AsJson = False,
 ) -> None:
@@ -37,16 +39,18 @@ def forecast(
     )
     from highway_bench.forecast.starts import lacking_starts
     from highway_bench.plan.plan import Plan
+    from highway_bench.plugins import load_plugins
     from highway_bench.report import open_results
 
-    exit_status = 0
+    modules = load_plugins(plugin or ())
+    ran = None
     if starts and (cells := lacking_starts(open_results(store).rows)):
         try:
             with showing_progress() as on_event:
-                ran = Plan(tuple(cells)).run(store, workers=workers, on_event=on_event)
-            exit_status = ran.summary.exit_status
+                ran = Plan(tuple(cells), modules).run(store, workers=workers, on_event=on_event)
         except KeyboardInterrupt:
             raise Interrupted.after_storing(store) from None
+    failures = ran.failures if ran else []
     result = fit(open_results(store).rows)
     written = write_forecast(result, out)
     exists = isinstance(result, Forecast)
@@ -62,11 +66,20 @@ def forecast(
             }
             for skill in skills
         ]
-        print_json({"forecast": exists, "verdict": verdict_text(result), "skills": table, "page": written.page})
-        raise typer.Exit(exit_status)
-    if result.validation:
-        print_table("Skill", SKILL_HEADS, skill_rows(result.validation), right=SKILL_HEADS[2:])
-    if isinstance(result, Forecast):
-        print_table("Weights", WEIGHT_HEADS, weight_rows(result), right=WEIGHT_HEADS[1:2])
-    typer.echo(f"{verdict_text(result)}\npage: {written.page}")
-    raise typer.Exit(exit_status)
+        print_json(
+            {
+                "forecast": exists,
+                "verdict": verdict_text(result),
+                "skills": table,
+                "page": written.page,
+                "failures": plain(failures),
+            }
+        )
+    else:
+        if result.validation:
+            print_table("Skill", SKILL_HEADS, skill_rows(result.validation), right=SKILL_HEADS[2:])
+        if isinstance(result, Forecast):
+            print_table("Weights", WEIGHT_HEADS, weight_rows(result), right=WEIGHT_HEADS[1:2])
+        name_cells("failed", failures)
+        typer.echo(f"{verdict_text(result)}\npage: {written.page}")
+    raise typer.Exit(ran.summary.exit_status if ran else 0)

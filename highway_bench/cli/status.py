@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -10,20 +11,20 @@ from highway_bench.cli._options import STORE, AsJson, StorePath
 from highway_bench.cli._output import MOST_NAMED, print_json
 from highway_bench.terminal import printable
 
+if TYPE_CHECKING:
+    from highway_bench.results.schema import Row
+
 
 def status(store: StorePath = STORE, json: AsJson = False) -> None:
     """Show the last run into a store: done, failed and why, time left.
 
     The run may be running, in another terminal, or have been interrupted; it is not disturbed.
     """
-    from highway_bench.cell import Cell
     from highway_bench.execution.progress_text import counted, time_left
     from highway_bench.results.run_status import run_status
 
     now = run_status(store)
-    failures = [
-        {"cell": str(Cell.of_columns(row)), "status": row["status"], "message": row["message"]} for row in now.failures
-    ]
+    failures = [{"cell": _name(row), "status": row["status"], "message": row["message"]} for row in now.failures]
     if json:
         print_json({**asdict(now), "store": store, "done": now.done, "failed": now.failed, "failures": failures})
         return
@@ -44,3 +45,13 @@ def status(store: StorePath = STORE, json: AsJson = False) -> None:
     if len(failures) > MOST_NAMED:
         lines.append(f"and {len(failures) - MOST_NAMED} more failed")
     typer.echo("\n".join(map(printable, lines)))
+
+
+def _name(row: Row) -> str:
+    """The name of the cell of ``row``; if its columns are no cell's, those that the name begins with."""
+    from highway_bench.cell import Cell
+
+    try:
+        return str(Cell.of_columns(row))
+    except (TypeError, ValueError):
+        return " ".join(f"{name} {row[name]}" for name in ("task", "block", "family", "depth", "width"))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import signal
 import sys
-import sysconfig
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
 from highway_bench.errors import HighwayBenchError
+from highway_bench.execution.module_source import in_library
 from highway_bench.results.schema import Status
 from highway_bench.tasks.base import Skip
 
@@ -21,7 +21,6 @@ OUT_OF_MEMORY = (
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED",
 )
-LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
 LONGEST = 500  # characters of a message; those of compilers fill pages
 
 
@@ -85,6 +84,6 @@ def _location(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return ""
-    own = [frame for frame in frames if not frame.filename.startswith(LIBRARIES)]
+    own = [frame for frame in frames if not in_library(Path(frame.filename))]
     frame = (own or frames)[-1]
     return f" ({Path(frame.filename).name}, line {frame.lineno}, in {frame.name})"

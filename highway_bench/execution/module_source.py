@@ -33,7 +33,7 @@ class ModuleSource:
     @cached_property
     def is_library(self) -> bool:
         """Whether it belongs to Python or to an installed package."""
-        return self.home is None or any(self.home.is_relative_to(library) for library in LIBRARIES)
+        return self.home is None or in_library(self.home)
 
     @cached_property
     def content(self) -> str:
@@ -65,6 +65,12 @@ class ModuleSource:
     @cached_property
     def _code(self) -> Code:
         return code_of(self._bytes, self.name, self.is_package)
+
+
+def in_library(path: Path) -> bool:
+    """Whether ``path`` lies in a folder of Python or of installed packages."""
+    resolved = path.resolve()
+    return any(resolved.is_relative_to(library) for library in LIBRARIES)
 
 
 def find_source(name: str, specs: dict[str, ModuleSpec | None] | None = None) -> ModuleSource | None:

@@ -11,7 +11,7 @@ from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import dodge, head, joined, legend, log_axis, mark, panels, settings
-from highway_bench.report.figures.drawing import FEW, intervals, seed_dots
+from highway_bench.report.figures.drawing import DOTS_BELOW, intervals, seed_dots
 from highway_bench.report.format import signed, three
 from highway_bench.report.rows import rows_of
 from highway_bench.report.style import styles as styles_of
@@ -101,7 +101,7 @@ def picture(table: pd.DataFrame, runs: pd.DataFrame, caption: str) -> Picture:
         title = _title(table)
         head(figure, title)
         extra = [mark("o", "a single seed", filled=False)] if np.isnan(table["low"]).any() else []
-        extra += [mark(".", "a seed")] if table["n"].between(2, FEW - 1).any() else []
+        extra += [mark(".", "a seed")] if table["n"].between(2, DOTS_BELOW - 1).any() else []
         legend(figure, styles, extra, lines=True)
     seeds = sorted(set(table["n"]))
     caption += (

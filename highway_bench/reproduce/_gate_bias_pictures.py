@@ -11,7 +11,7 @@ from highway_bench.measure.statistics import CONFIDENCE
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
-from highway_bench.report.figures.drawing import FEW, reference_losses, seed_dots, some_diverged
+from highway_bench.report.figures.drawing import DOTS_BELOW, reference_losses, seed_dots, some_diverged
 from highway_bench.report.format import signed, three
 from highway_bench.report.style import Style
 from highway_bench.reproduce._biased_arms import BIASES, LEFT_CHANCE, PAIRS, ByBias, ByDepth, is_mixed, named, unbeaten
@@ -60,7 +60,7 @@ def picture_of(table: pd.DataFrame, arms: ByDepth) -> Picture:
             axes.errorbar(shifted, own["loss"], yerr=spread, color=shade, marker=marker, capsize=2, linewidth=1.2)
             for x, bias in zip(shifted, own["bias"], strict=True):
                 losses = [run["final_loss"] for run in arms[layers][bias].values()]
-                few = len(losses) + 1 if is_mixed(arms[layers][bias]) else FEW
+                few = len(losses) + 1 if is_mixed(arms[layers][bias]) else DOTS_BELOW
                 seed_dots(axes, x, losses, Style(shade, marker, "-"), few=few)
             advised = own["advised"] != ""
             axes.scatter(
@@ -88,7 +88,8 @@ def picture_of(table: pd.DataFrame, arms: ByDepth) -> Picture:
         handles.append(mark("o", "guideline", filled=False))
         mixed = any(is_mixed(runs) for by_bias in arms.values() for runs in by_bias.values())
         handles += [mark("x", "number: diverged seeds")] if table["diverged"].any() else []
-        handles += [mark(".", "a seed")] if (table["n"] - table["diverged"]).between(2, FEW - 1).any() or mixed else []
+        has_dots = mixed or (table["n"] - table["diverged"]).between(2, DOTS_BELOW - 1).any()
+        handles += [mark(".", "a seed")] if has_dots else []
         figure.legend(handles=handles, ncols=3, loc="outside lower left")
     alt = joined(
         [

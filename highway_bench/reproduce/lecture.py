@@ -17,7 +17,7 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, panels, settings
-from highway_bench.report.figures.drawing import reference_losses, seed_dots
+from highway_bench.report.figures.drawing import DOTS_BELOW, reference_losses, seed_dots
 from highway_bench.report.format import three
 from highway_bench.report.style import KNOWN, Style
 from highway_bench.reproduce._cells import trained
@@ -176,7 +176,7 @@ def _curves(curves: pd.DataFrame) -> Picture:
         title,
         f"Loss by epoch. {alt}",
         "Training loss is the mean during the epoch; crosses (× training, + test) are the lecture's printed log. Lines "
-        "are means over seeds, dots single seeds, where there are fewer than ten.",
+        f"are means over seeds, dots single seeds, where there are fewer than {DOTS_BELOW}.",
         figure,
     )
 

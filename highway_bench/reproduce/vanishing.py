@@ -28,7 +28,7 @@ SIGMOID: StartCase = ("sigmoid, Glorot weights", "plain", {"activation": "sigmoi
 TANH: StartCase = ("tanh, Glorot weights", "plain", {"activation": "tanh"}, 1.0)
 BARE, TRAINED = (BELOW, ONE, ABOVE), (SIGMOID, TANH)
 
-HALF, FEW = DEPTH / 2, DEPTH / 10  # layers
+HALF, TENTH = DEPTH / 2, DEPTH / 10  # layers
 SCATTER = 2.0  # layers between seeds that stand still
 
 
@@ -85,7 +85,7 @@ class Vanishing(Reproduction):
                 quantity=f"layers of {DEPTH} that stand still in the first {STEPS} steps; 0 if the first one moves",
                 unit="layers",
                 region=Region(least=HALF),
-                refuted=(Region(most=FEW),),
+                refuted=(Region(most=TENTH),),
                 scatter=SCATTER,
                 observe=lambda runs, confidence: _still(runs[SIGMOID[0]], confidence, from_the_first=True),
                 **common,
@@ -94,7 +94,7 @@ class Vanishing(Reproduction):
                 statement="depth alone does not freeze layers: with tanh and Glorot weights hardly any stands still",
                 quantity=f"layers of {DEPTH} that stand still in the first {STEPS} steps",
                 unit="layers",
-                region=Region(most=FEW),
+                region=Region(most=TENTH),
                 refuted=(Region(least=HALF),),
                 scatter=SCATTER,
                 observe=lambda runs, confidence: _still(runs[TANH[0]], confidence),

@@ -186,13 +186,15 @@ def is_progress(text: object) -> bool:
     progress = json_object(text)
     return (
         progress is not None
-        and all(
-            isinstance(progress.get(name), kind) and not isinstance(progress.get(name), bool)
-            for name, kind in PROGRESS.items()
-        )
-        and all(type(count) is int for count in progress["counts"].values())
+        and all(_is_of(progress.get(name), kind) for name, kind in PROGRESS.items())
+        and all(_is_of(count, int) for count in progress["counts"].values())
         and all(isinstance(name, str) for name in progress["running"])
     )
+
+
+def _is_of(value: object, kind: type | tuple[type, ...]) -> bool:
+    """Whether ``value`` is of ``kind``; a truth value is no number."""
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def json_object(text: object) -> dict[str, Any] | None:

@@ -29,6 +29,7 @@ from highway_bench.results.store import Store, create_tables, quoted
 
 CHUNK = 4096  # rows read at once
 PAGE = 4096  # bytes of SQLite's pages
+MOST = 2**63 - 1  # the largest number of a row
 PATIENCE = 16  # chunks without a readable row after which there is none, where the last number is unknown
 INDICES = {"rows": "cells", "runs": "sqlite_autoindex_runs_1"}
 DIGEST = re.compile("[0-9a-f]{32}")
@@ -201,22 +202,26 @@ def _read(db: sqlite3.Connection, table: str, wanted: list[str], patience: int =
     """What is ``wanted`` (in SQL) of the rows of ``table`` by their numbers; ``None`` for each number that cannot be
     read.
 
-    Where the last number is unknown, reading ends after ``patience`` chunks without a readable row, and one ``None``
-    follows the last readable row.
+    Numbers that no row has are passed over at once, however many they are. Where the last number is unknown, reading
+    ends after ``patience`` chunks without a readable row, and one ``None`` follows the last readable row.
     """
     query = f'SELECT {", ".join(wanted)} FROM "{table}" WHERE rowid BETWEEN ? AND ? ORDER BY rowid'
     last = _last_number(db, table)
-    first = chunks = unread = 0
-    while first <= last if last is not None else chunks < patience:
+    first: int | None = 0
+    chunks = unread = 0
+    while first is not None and (first <= last if last is not None else chunks < patience):
         chunks += 1
-        for values in _read_range(db, query, first, first + CHUNK - 1):
+        is_empty = True
+        end = min(first + CHUNK - 1, MOST if last is None else last)
+        for values in _read_range(db, query, first, end):
             if values is None:
                 unread += 1
             else:
                 yield from [None] * unread
                 yield values
                 unread = chunks = 0
-        first += CHUNK
+                is_empty = False
+        first = _number_after(db, table, end) if is_empty else end + 1
     yield from [None] * (min(unread, 1) if last is None else unread)
 
 
@@ -234,7 +239,22 @@ def _read_range(db: sqlite3.Connection, query: str, first: int, last: int) -> It
 
 def _last_number(db: sqlite3.Connection, table: str) -> int | None:
     """The number of the last row, from the table or from an index of it; ``None`` where neither can be read."""
-    for source in ("NOT INDEXED", f'INDEXED BY "{INDICES[table]}"'):
+    for source in _sources(table):
         with suppress(sqlite3.DatabaseError):
-            return int(db.execute(f'SELECT max(rowid) FROM "{table}" {source}').fetchone()[0] or 0)
+            return int(db.execute(f"SELECT max(rowid) FROM {source}").fetchone()[0] or 0)
     return None
+
+
+def _number_after(db: sqlite3.Connection, table: str, number: int) -> int | None:
+    """The number of the first row after ``number``, or ``None`` if there is none, from the table or from an index of
+    it; the next number where neither can be read."""
+    for source in _sources(table):
+        with suppress(sqlite3.DatabaseError):
+            found: int | None = db.execute(f"SELECT min(rowid) FROM {source} WHERE rowid > ?", (number,)).fetchone()[0]
+            return found
+    return number + 1
+
+
+def _sources(table: str) -> tuple[str, str]:
+    """In SQL, ``table`` itself and its index, which has the numbers of its rows too."""
+    return f'"{table}" NOT INDEXED', f'"{table}" INDEXED BY "{INDICES[table]}"'

@@ -124,6 +124,8 @@ CASES = {
     "recipe word": ((*RUN, "--recipe", "stepz=1"), "no chosen task has the recipe word 'stepz'; did you mean steps"),
     "recipe word of others": (("run", "memory", "--recipe", "steps=1"), "has the recipe word 'steps'; known: none"),
     "recipe value": ((*RUN, "--recipe", "rate=1e400"), "rate must be a number above 0, or tuned, not inf"),
+    "recipe digits": ((*RUN, "--recipe", f"rate={'1' * 5_000}"), "must be a number above 0, or tuned, not '1111"),
+    "recipe brackets": ((*RUN, "--recipe", f"rate={'[' * 50_000}"), "must be a number above 0, or tuned, not '[[[["),
     "recipe text": ((*RUN, "--recipe", "samples=abc", "--dry-run"), "samples must be a whole number, 1 or more"),
     "unwritable store": ((*RUN[:3], "--store", "file/store.sqlite"), "cannot write the store file/store.sqlite"),
     "damaged store": ((*RUN[:3], "--store", "damaged.sqlite"), "store damaged.sqlite: file is not a database"),

@@ -240,6 +240,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "verdict": STRING,
             "skills": [{"left_out": STRING, "against": STRING, "skill": NUMBER, "low": NUMBER, "high": NUMBER}],
             "page": STRING,
+            "failures": [ENDING],
         },
     ),
     "advise --dry-run": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -129,6 +130,17 @@ def measured(path: str) -> int:
             return len(store.digests())
     except BadInput:  # the file is there, its tables are not yet
         return 0
+
+
+@pytest.mark.parametrize(
+    ("output", "status", "said"),
+    [(">/dev/full", 1, "highway-bench: cannot write: No space left on device\n"), (">&-", 0, "")],
+)
+@pytest.mark.parametrize("words", ["list tasks", "--help"])
+def test_an_output_that_takes_nothing(here: Path, words: str, output: str, status: int, said: str) -> None:
+    command = f"{shlex.quote(sys.executable)} -m highway_bench {words} {output}"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, env=environment(), check=False)
+    assert (done.returncode, done.stderr) == (status, said)
 
 
 def test_closed_pipe(here: Path) -> None:

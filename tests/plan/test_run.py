@@ -110,3 +110,6 @@ def test_an_engine_through_every_public_entrance() -> None:
     assert engine.tasks == ["memory"]
     with pytest.raises(UnknownName, match="unknown engine 'lokal'; did you mean local"):
         hb.run("memory", profile="smoke", engine="lokal", **words)
+    for workers in (0, -3):
+        with pytest.raises(BadInput, match=f"workers must be at least 1, not {workers}"):
+            hb.run("memory", profile="smoke", workers=workers, **words)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from highway_bench.report import Results
 from highway_bench.report.figures import NothingToShow, every_figure, svg_text
-from highway_bench.report.figures.drawing import FEW, reference_losses, seed_dots, some_diverged
+from highway_bench.report.figures.drawing import DOTS_BELOW, reference_losses, seed_dots, some_diverged
 from highway_bench.report.figures.layer_bytes import bytes_per_layer
 from highway_bench.report.figures.loss_depth import loss_by_depth
 from highway_bench.report.figures.quality import quality_against_time
@@ -224,7 +224,7 @@ def test_two_starts_of_a_block_have_its_style() -> None:
 
 def test_single_seeds_are_drawn_under_intervals_of_fewer_than_ten() -> None:
     style = Style("#000000", "o", "-")
-    for values, dots in (([1.0, 2.0, math.inf], 2), ([1.0, math.inf], 1), ([1.0], 0), ([1.0] * FEW, 0)):
+    for values, dots in (([1.0, 2.0, math.inf], 2), ([1.0, math.inf], 1), ([1.0], 0), ([1.0] * DOTS_BELOW, 0)):
         axes = Figure().subplots()
         seed_dots(axes, 3.0, values, style)
         assert sum(len(list(line.get_xdata())) for line in axes.lines) == dots

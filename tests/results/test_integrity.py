@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 import sys
@@ -57,6 +58,12 @@ def path(tmp_path: Path) -> Path:
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the store has many of them. ``results.salvage`` is the function, not the module."""
     monkeypatch.setattr(sys.modules[salvage.__module__], "CHUNK", 64)
+
+
+def progress_of(**changes: object) -> str:
+    """In SQL, the progress of a run with some values changed."""
+    known = {"run_id": "r", "process": 1, "updated": "", "cells": 2, "counts": {"ok": 2}, "left": 0, "running": []}
+    return f"INSERT INTO meta VALUES ('progress', '{json.dumps(known | changes)}')"
 
 
 def leaf_pages(path: Path, table: str) -> list[int]:
@@ -159,6 +166,22 @@ def test_a_sound_store_is_salvaged_whole(path: Path, tmp_path: Path) -> None:
         assert second.runs() == first.runs()
 
 
+@pytest.mark.parametrize("damaged", [None, 20, -1])
+def test_a_number_far_from_all_others_is_salvaged_as_fast(path: Path, tmp_path: Path, damaged: int | None) -> None:
+    with sqlite3.connect(path) as db:
+        for table in ("rows", "runs"):
+            db.execute(f'UPDATE "{table}" SET rowid = {2**63 - 1} WHERE rowid = (SELECT max(rowid) FROM "{table}")')
+    db.close()
+    if damaged is not None:
+        overwrite(path, leaf_pages(path, "rows")[damaged])
+    done = salvage(path, tmp_path / "whole.sqlite")
+    assert done.cells + len(done.left_out) == CELLS
+    assert len(done.left_out) <= 4
+    assert (done.lost > 0) == (damaged is not None)
+    assert done.lost <= 2 * 64  # two chunks
+    assert (done.runs, done.lost_runs) == (1, 0)
+
+
 def test_values_that_no_run_writes_are_lost_with_their_cell(path: Path, tmp_path: Path) -> None:
     with sqlite3.connect(path) as db:
         for number, change in enumerate(
@@ -194,6 +217,8 @@ def test_values_that_no_run_writes_are_lost_with_their_cell(path: Path, tmp_path
         ("UPDATE runs SET provenance = '[]'", "the record of run r is none that a run writes"),
         ('UPDATE runs SET provenance = \'{"blocks": {"plain": 3}}\'', "the record of run r is none that a run"),
         ("INSERT INTO meta VALUES ('progress', '{\"cells\": 3}')", "the progress of the last run is none"),
+        (progress_of(counts={"ok": "2"}), "the progress of the last run is none"),
+        (progress_of(running=[3]), "the progress of the last run is none"),
     ],
 )
 def test_values_that_no_run_writes_are_refused_at_opening(path: Path, change: str, problem: str) -> None:

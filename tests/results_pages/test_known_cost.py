@@ -43,7 +43,7 @@ def test_a_setting_is_measured_once(
     rows = tmp_path / FILE
     cost_known.main(["--rows", str(rows), "--minutes", "0"])
     assert not rows.exists()
-    cost_known.main(["--rows", str(rows)])
+    assert cost_known.main(["--rows", str(rows)]) == 0
     written = rows.read_text()
     first, users = map(json.loads, written.splitlines())
     assert (first["family"], users["family"]) == ("dense", cost_known.USERS)
@@ -62,6 +62,19 @@ def test_a_training_that_diverged_has_no_time(tmp_path: Path, monkeypatch: pytes
         (line,) = cost_known.measured([hopeless], store)
     assert line["seconds"] is None
     assert line["peak_bytes"] > 0
+
+
+def test_a_setting_that_failed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """Its networks need more memory than there is."""
+    monkeypatch.setattr(cost_known, "settings", lambda: [SMALL[0].but(depth=10**9)])
+    monkeypatch.setattr(cost_known, "predictions", lambda cell: {})
+    assert cost_known.main(["--rows", str(tmp_path / FILE)]) == 1
+    assert (
+        "trainability highway dense depth 1000000000 width 8 digits seed 0: oom (not run: " in capsys.readouterr().err
+    )
+    assert not (tmp_path / FILE).exists()
 
 
 def test_the_table_has_the_range_of_each_ratio(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from highway_bench.reproduce._printed_log import REACHED
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.request import Request
-from highway_bench.results import Store, export_runs, row
+from highway_bench.results import LATER_ATTEMPT, Store, export_runs, import_rows, row
 from tests.reproduce.conftest import followed
 
 ABSENT = "**Not measured.**"
@@ -141,6 +141,27 @@ def test_a_later_attempt_that_measured_less_replaces_none(later: tuple[str, ...]
             store.add_run(run, {})
             export_runs(store, tmp_path / "data")
     assert set(Committed.of(tmp_path / "data").rows["run_id"]) == {"first"}
+
+
+RESULT, PART, FAILURE, SKIP = ("ok", "ok"), ("ok", "failed"), ("failed", "failed"), ("skipped", "skipped")
+
+
+@pytest.mark.parametrize(
+    "attempts",
+    [(FAILURE, SKIP), (SKIP, FAILURE), (PART, FAILURE), (RESULT, PART), (RESULT, ("ok", "skipped"))],
+    ids=str,
+)
+def test_the_attempt_that_counts_is_that_of_a_store(attempts: tuple[tuple[str, ...], ...], tmp_path: Path) -> None:
+    for day, statuses in enumerate(attempts, 1):
+        with Store(tmp_path / f"{day}.sqlite") as store:
+            about = {"run_id": f"run {day}", "time_utc": f"2026-01-0{day}T00:00:00+00:00", "digest": "a"}
+            store.put("a", [row(**about, status=status, metric=f"metric {n}") for n, status in enumerate(statuses)])
+            store.add_run(f"run {day}", {})
+            export_runs(store, tmp_path / "data")
+    import_rows(tmp_path / "all.sqlite", tmp_path / "data")
+    with Store(tmp_path / "all.sqlite") as store:
+        stored = {one["run_id"] for one in store.rows() if one["axis"] != LATER_ATTEMPT}
+    assert set(Committed.of(tmp_path / "data").rows["run_id"]) == stored
 
 
 def test_figures_are_small(pages: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias, TypeVar
 
+from highway_bench.errors import BadInput
 from highway_bench.execution.job import Began, Ended, Job
 from highway_bench.registry import Registry
 
@@ -55,5 +56,8 @@ def register_engine(name: str) -> Callable[[F], F]:
 
 
 def make_engine(engine: AnyEngine, workers: int | None) -> Engine:
-    """``engine`` itself, or the engine of that name with ``workers``. Raises ``UnknownName`` for an unknown name."""
+    """``engine`` itself, or the engine of that name with ``workers``. Raises ``UnknownName`` for an unknown name,
+    and ``BadInput`` for less than one worker."""
+    if workers is not None and workers < 1:
+        raise BadInput(f"workers must be at least 1, not {workers}")
     return engines.get(engine)(workers) if isinstance(engine, str) else engine

@@ -18,7 +18,7 @@ BAR: Final = 0.45
 """Opacity of an interval's bar."""
 EDGE: Final = 0.985
 """The position of crosses for missing and infinite values, as a share of the axis."""
-FEW: Final = 10
+DOTS_BELOW: Final = 10
 """Intervals of fewer seeds have their seeds drawn under them."""
 
 
@@ -74,7 +74,7 @@ def point_with_interval(
     axes.plot(x, y, color=style.colour, marker=style.marker, linestyle="none", markerfacecolor=face, **options)
 
 
-def seed_dots(axes: Axes, at: float, values: Iterable[float], style: Style, *, few: int = FEW) -> None:
+def seed_dots(axes: Axes, at: float, values: Iterable[float], style: Style, *, few: int = DOTS_BELOW) -> None:
     """Draw a dot for every finite one of several ``values``, if these are fewer than ``few``: more cover each other."""
     values = list(values)
     finite = [value for value in values if np.isfinite(value)]

@@ -18,7 +18,7 @@ from highway_bench.report.figures.base import (
     register_figure,
     settings,
 )
-from highway_bench.report.figures.drawing import FEW, line_with_band
+from highway_bench.report.figures.drawing import DOTS_BELOW, line_with_band
 from highway_bench.report.format import signed, three
 from highway_bench.report.labels import contest_text
 from highway_bench.report.results import Results
@@ -169,7 +169,7 @@ def _line(axes: Axes, own: pd.DataFrame, metric: str, style: Style) -> None:
 
 def _seeds(axes: Axes, own: pd.DataFrame, metric: str, style: Style) -> None:
     """Draw a thin line for every seed, where there are too few for the band alone."""
-    if 1 < own["seed"].nunique() < FEW:
+    if 1 < own["seed"].nunique() < DOTS_BELOW:
         for _, run in own.sort_values("layer").groupby("seed"):
             axes.plot(run["layer"], run[metric], color=style.colour, linewidth=0.5, alpha=0.45, zorder=1.5)
 
@@ -190,5 +190,5 @@ def _caption(contest: dict[str, object], mean: pd.DataFrame, where: str = "") ->
         return f"{contest_text(contest)}. One seed that trains."
     return (
         f"{contest_text(contest)}. Means over the n = {n} seeds that train, bands 95 % t intervals; thin lines"
-        f"{where} are single seeds, where there are fewer than ten."
+        f"{where} are single seeds, where there are fewer than {DOTS_BELOW}."
     )

@@ -24,7 +24,7 @@ from highway_bench.report.figures.base import (
     settings,
 )
 from highway_bench.report.figures.drawing import (
-    FEW,
+    DOTS_BELOW,
     intervals,
     line_with_band,
     reference_losses,
@@ -111,7 +111,7 @@ def _picture(
         title = f"{contest_title}: {_finding(part, answer)}"
         head(figure, title)
         extra = [mark("x", "diverged seeds")] if (part["diverged"] > 0).any() else []
-        dots = part["n"].gt(1) & (part["n"] - part["diverged"]).between(1, FEW - 1)
+        dots = part["n"].gt(1) & (part["n"] - part["diverged"]).between(1, DOTS_BELOW - 1)
         extra += [mark(".", "a seed")] if dots.any() else []
         legend(figure, style, extra, lines=True)
         _write_notes(axes, notes, limit)
