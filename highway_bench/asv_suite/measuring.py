@@ -25,6 +25,7 @@ TRAINING = {
     "recipe": {"optimiser": "adam", "rate": 0.005, "decay": 0.1, "steps": STEPS, "threshold": 0.1},
 }
 RATIO, FLOP, SLOWDOWN, LOSS = (BY_NAME[name] for name in ("ratio", "flop", "slowdown", "log_loss"))
+TIMES = ("ratio", "seconds", "gpu_seconds")
 COUNTED = (FLOP.name, *Operations._fields)
 
 
@@ -104,9 +105,8 @@ def time_cells(suite: Suite, device: str, values: Values, quick: bool) -> None:
                     continue
                 except RequestFailed as error:
                     found = dict.fromkeys(blocks, str(error))
-                for block, both in found.items():
-                    named = dict(zip(("ratio", "seconds"), both, strict=True)) if isinstance(both, list) else both
-                    add(values, HistoryCell(block, family, depth), ["ratio"] if quick else ["ratio", "seconds"], named)
+                for block, times in found.items():
+                    add(values, HistoryCell(block, family, depth), ["ratio"] if quick else TIMES, times)
 
 
 def precise(samples: Sequence[list[float] | str]) -> bool:

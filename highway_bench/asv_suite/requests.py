@@ -49,13 +49,14 @@ class Requests:
 
     def ratios(
         self, blocks: Sequence[str], family: str, depth: int, samples: int, seconds: float, seed: int
-    ) -> dict[str, list[float] | str | None]:
-        """Each block's step time over the yard-stick's, and its seconds, medians over rounds of all of them in turn.
+    ) -> dict[str, dict[str, float] | str | None]:
+        """Each block's step time over the yard-stick's, ``ratio``, and its ``seconds``, medians over rounds of all of
+        them in turn; on a GPU also ``gpu_seconds``, without the launching of kernels.
 
         A text is the reason of a failure, ``None`` means that the package lacks the block.
         """
         works: dict[str, Any] = {}
-        found: dict[str, list[float] | str | None] = {}
+        found: dict[str, dict[str, float] | str | None] = {}
         for block in blocks:
             try:
                 works[block] = self.built(block, family, depth)
@@ -73,6 +74,7 @@ class Requests:
             {name: arm.step for name, arm in arms.items()},
             Budget(min_samples=samples, min_seconds=seconds, warmup_samples=WARM, warmup_seconds=0.05),
             restore={name: arm.restore for name, arm in arms.items()},
+            launch={block: work.launch for block, work in works.items() if hasattr(work, "launch")},  # not at first
             watch=self.watch,
             seed=seed,
         )
@@ -84,7 +86,8 @@ class Requests:
         for block in works:
             times = turns.seconds[block]
             ratio = statistics.median(time / divisor for time, divisor in zip(times, divisors, strict=True))
-            found[block] = [ratio, statistics.median(times)]
+            on_gpu = {"gpu_seconds": statistics.median(turns.on_gpu[block])} if block in turns.on_gpu else {}
+            found[block] = {"ratio": ratio, "seconds": statistics.median(times), **on_gpu}
         return found
 
     def counts(self, block: str, family: str, depth: int) -> dict[str, int]:

