@@ -20,7 +20,8 @@ from highway_bench.errors import BadInput
 from highway_bench.history.files import MACHINE, NAME, read_machine
 from highway_bench.provenance import identity
 from highway_bench.provenance.gpu import gpu
-from highway_bench.provenance.machine import cores, cpu_model
+from highway_bench.provenance.machine import cores
+from highway_bench.provenance.processor import processor
 
 NO_GPU = "none"
 GIB = 2**30
@@ -63,7 +64,7 @@ def entry(name: str, gpu_name: str | None) -> dict[str, str]:
         "gpu": gpu_name or NO_GPU,
         "os": platform.system(),
         "arch": platform.machine(),
-        "cpu": without_trade_marks(cpu_model()),
+        "cpu": without_trade_marks(processor().brand),
         "num_cpu": str(cores()),
         "ram": f"{rounded_gib(psutil.virtual_memory().total)} GiB",
     }

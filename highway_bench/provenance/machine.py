@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import platform
 import re
 import runpy
+from collections.abc import Collection
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from highway_bench.provenance.gpu import gpu
+from highway_bench.provenance.processor import LEVELS, processor
 
-CPU_INFO = Path("/proc/cpuinfo")
+NAME = re.compile(
+    r"(?:cpu-|(?P<gpu>[a-z0-9.-]+)_)(?P<brand>[a-z0-9.-]+?)"
+    r"(?:-(?:f(?P<family>\d+))?m(?P<model>[0-9a-fx.]+))?"
+    rf"(?:-(?:{'|'.join(dict.fromkeys(LEVELS.values()))}))?-(?P<cores>\d+)c"
+)
+"""A machine's name; up to version 0.2 it had neither family, model nor vector instructions."""
+UPPER = re.compile(r"(amd|arm|epyc|nvidia|(?!0x)[a-z]{0,4}\d\w*)\Z")
 
 
 class Identity(NamedTuple):
@@ -32,12 +39,47 @@ def identity(device: str = "cpu") -> Identity:
 def identity_with(gpu_name: str | None) -> Identity:
     """The identity of this machine with the GPU called ``gpu_name``, or of its CPU.
 
-    A GPU machine is the model of its GPU and that of its processor, which launches the kernels
-    (``nvidia-h100-80gb-hbm3-intel-xeon-8480``). A CPU machine is its model and the cores this process may use
-    (``cpu-amd-epyc-2c``): a run that is restricted to fewer cores is on another machine.
+    A machine is its processor's brand, vendor, family, model and widest vector instructions, and the cores that this
+    process may use: ``cpu-amd-epyc-f26m2-avx512-2c``. One brand may be several processors, and a run that is restricted
+    to fewer cores is on another machine. A GPU, if one computes, comes first:
+    ``nvidia-h200_intel-xeon-f6m143-amx-16c``; the processor launches its kernels.
     """
-    host = slug(cpu_model())
-    return Identity(f"{slug(gpu_name)}-{host}" if gpu_name else f"cpu-{host}-{cores()}c", gpu_name, torch_version())
+    device = f"{slug(gpu_name)}_" if gpu_name else "cpu-"
+    return Identity(f"{device}{host()}-{cores()}c", gpu_name, torch_version())
+
+
+def host() -> str:
+    """The processor's part of a machine's name, without what the system does not say."""
+    here, brand = processor(), slug(processor().brand)
+    vendor = slug(re.sub("Authentic|Genuine", "", here.vendor)) if here.vendor else ""
+    number = (here.family and f"f{slug(here.family)}") + (here.model and f"m{slug(here.model)}")
+    return "-".join(part for part in (brand, "" if vendor in brand else vendor, number, here.vectors) if part)
+
+
+def label(name: str, among: Collection[str] = ()) -> str:
+    """A machine's name as it is shown: ``AMD EPYC (family 26), 2 cores``.
+
+    The model is added where another of the names ``among`` which it stands looks alike. A name that someone chose is
+    shown as it is.
+    """
+    about = NAME.fullmatch(name)
+    if about is None:
+        return name
+    text = _label(about, model=not about["family"])
+    alike = any(other != name and (it := NAME.fullmatch(other)) and _label(it, model=False) == text for other in among)
+    return _label(about, model=True) if alike else text
+
+
+def _label(about: re.Match[str], *, model: bool) -> str:
+    numbers = [f"family {about['family']}"] if about["family"] else []
+    numbers += [f"model {about['model']}"] if model and about["model"] else []
+    device = f"{_words(about['gpu'])}, " if about["gpu"] else ""
+    cores = "1 core" if about["cores"] == "1" else f"{about['cores']} cores"
+    return f"{device}{_words(about['brand'])} ({', '.join(numbers) or 'family not recorded'}), {cores}"
+
+
+def _words(text: str) -> str:
+    return " ".join(word.upper() if UPPER.match(word) else word.capitalize() for word in text.split("-"))
 
 
 @cache
@@ -58,15 +100,6 @@ def cores() -> int:
     from joblib import cpu_count  # a quarter of a second
 
     return int(cpu_count())
-
-
-def cpu_model() -> str:
-    """The processor's model, as the system names it."""
-    try:
-        match = re.search(r"^model name\s*:\s*(.+)$", CPU_INFO.read_text(encoding="utf-8"), re.MULTILINE)
-    except OSError:  # not Linux, or a sandbox without /proc
-        match = None
-    return match[1] if match else platform.processor() or platform.machine()
 
 
 def slug(text: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from highway_bench.execution.worker import _identity_of
 from highway_bench.provenance import Identity, identity
-from highway_bench.provenance.machine import cpu_model, slug, torch_version
+from highway_bench.provenance.machine import cores, host, torch_version
 
 
 def broken(device: str) -> str:
@@ -31,5 +31,5 @@ def test_a_cpu() -> None:
 def test_a_gpu(monkeypatch: pytest.MonkeyPatch, cuda: dict[str, object], expected: str | None) -> None:
     torch_version()  # read before torch is replaced
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=SimpleNamespace(**cuda)))
-    machine = f"nvidia-cuda-1-{slug(cpu_model())}"
+    machine = f"nvidia-cuda-1_{host()}-{cores()}c"
     assert _identity_of("cuda:1") == (expected and Identity(machine, expected, torch_version()))

@@ -14,7 +14,7 @@ from highway_bench.plan.selection import Selection
 from highway_bench.provenance import Identity, identity
 from highway_bench.provenance.free_memory import free_bytes
 from highway_bench.provenance.gpu import Gpu, gpu
-from highway_bench.provenance.machine import cpu_model, slug
+from highway_bench.provenance.machine import cores, host
 from highway_bench.reproduce import running as reproducing
 from highway_bench.reproduce.request import Request
 
@@ -54,7 +54,7 @@ def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 def test_a_gpu_is_read_once_in_a_run(log: Path) -> None:
     assert gpu("cuda") == Gpu("NVIDIA H200", 2**30, 2**29, bfloat16=False, tf32=False)
     assert free_bytes("cuda") == 2**29
-    name = f"nvidia-h200-{slug(cpu_model())}"  # the host launches the kernels
+    name = f"nvidia-h200_{host()}-{cores()}c"  # the host launches the kernels
     assert identity("cuda") == Identity(name, "NVIDIA H200", torch.__version__)
     for dtype in ("bfloat16", "tf32"):
         with pytest.raises(BadInput, match=f"^this GPU lacks {dtype}$"):

@@ -2,13 +2,52 @@
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
 from highway_bench.errors import BadInput
-from highway_bench.provenance import machine
+from highway_bench.provenance import former_names, machine
+from highway_bench.provenance import processor as processors
+from highway_bench.provenance.former_names import machine_of
+
+EPYC = {
+    "vendor_id": "AuthenticAMD",
+    "cpu family": "26",
+    "model": "2",
+    "model name": "AMD EPYC",
+    "stepping": "1",
+    "cache size": "1024 KB",
+    "cpu MHz": "2596.094",
+    "flags": "fpu sse4_2 avx avx2 avx512f avx512_bf16",
+}
+ARM = {"Features": "fp asimd sve", "CPU implementer": "0x41", "CPU architecture": "8", "CPU part": "0xd40"}
+Set = Callable[..., None]
+
+
+@pytest.fixture
+def set_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Set:
+    """Stand in for a machine with this ``/proc/cpuinfo`` (none if empty), two cores, started on 2027-01-02."""
+
+    def set_up(info: dict[str, str], **changes: str) -> None:
+        path = tmp_path / "cpuinfo"
+        path.unlink(missing_ok=True)
+        if info:
+            path.write_text("".join(f"{name}\t: {value}\n" for name, value in (info | changes).items()) * 2)
+        monkeypatch.setattr(processors, "CPU_INFO", path)
+        monkeypatch.setattr(machine, "processor", processors.processor.__wrapped__)
+        monkeypatch.setattr(former_names, "processor", processors.processor.__wrapped__)
+        monkeypatch.setattr(machine, "cores", lambda: 2)
+        monkeypatch.setattr(former_names, "_booted", lambda: "2027-01-02T00:00:00+00:00")
+
+    return set_up
+
+
+def name(gpu: str | None = None) -> str:
+    return machine.identity_with(gpu).machine
 
 
 @pytest.mark.parametrize(
@@ -24,13 +63,84 @@ def test_slug(text: str, expected: str) -> None:
     assert machine.slug(text) == expected
 
 
-def test_cpu_identity(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    info = tmp_path / "cpuinfo"
-    info.write_text("processor\t: 0\nmodel name\t: AMD EPYC 7763 64-Core Processor\n", encoding="utf-8")
-    monkeypatch.setattr(machine, "CPU_INFO", info)
+def test_cores_are_those_of_the_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2})
-    assert machine.identity.__wrapped__("cpu")[:2] == ("cpu-amd-epyc-7763-64-core-3c", None)
+    assert machine.identity.__wrapped__("cpu").machine.endswith("-3c")
+
+
+@pytest.mark.parametrize(
+    ("info", "gpu", "expected", "shown"),
+    [
+        (EPYC, None, "cpu-amd-epyc-f26m2-avx512-2c", "AMD EPYC (family 26), 2 cores"),
+        (EPYC, "NVIDIA H200", "nvidia-h200_amd-epyc-f26m2-avx512-2c", "NVIDIA H200, AMD EPYC (family 26), 2 cores"),
+        (ARM, None, "cpu-aarch64-0x41-m0xd40-sve-2c", "Aarch64 0x41 (model 0xd40), 2 cores"),
+        ({}, None, "cpu-aarch64-2c", "Aarch64 (family not recorded), 2 cores"),
+    ],
+)
+def test_names(
+    set_up: Set, monkeypatch: pytest.MonkeyPatch, info: dict[str, str], gpu: str | None, expected: str, shown: str
+) -> None:
+    monkeypatch.setattr(platform, "processor", lambda: "")
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    set_up(info)
+    assert name(gpu) == expected
+    assert machine.label(expected) == shown
+
+
+def test_windows_has_the_numbers_in_one_line(set_up: Set, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "processor", lambda: "Intel64 Family 6 Model 158 Stepping 10, GenuineIntel")
+    set_up({})
+    assert name() == "cpu-intel64-f6m158-2c"
+    assert machine_of("cpu-intel64-family-6-model-158-stepping-10-genuineintel-2c", {}) == name()
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({"cpu family": "25"}, False),
+        ({"model": "17"}, False),
+        ({"flags": "fpu avx avx2"}, False),
+        ({"vendor_id": "HygonGenuine"}, False),
+        ({"stepping": "2", "cache size": "512 KB", "cpu MHz": "3100.0"}, True),
+    ],
+)
+def test_what_makes_another_machine(set_up: Set, changes: dict[str, str], same: bool) -> None:
+    set_up(EPYC)
+    first = name()
+    set_up(EPYC, **changes)
+    assert (name() == first) is same
+
+
+def test_two_models_of_one_family_are_not_shown_alike() -> None:
+    two = ["cpu-amd-epyc-f25m1-avx2-2c", "cpu-amd-epyc-f25m17-avx512-2c"]
+    assert [machine.label(one, [*two, "mine"]) for one in two] == [
+        "AMD EPYC (family 25, model 1), 2 cores",
+        "AMD EPYC (family 25, model 17), 2 cores",
+    ]
+    assert machine.label("mine", two) == "mine"
+
+
+@pytest.mark.parametrize(
+    ("brand", "old", "evidence", "here"),
+    [
+        ("AMD EPYC", "cpu-amd-epyc-2c", {"started": "2027-01-03T00:00:00+00:00"}, True),
+        ("AMD EPYC", "cpu-amd-epyc-2c", {"started": "2027-01-01T00:00:00+00:00"}, False),  # which EPYC it was then?
+        ("AMD EPYC", "cpu-amd-epyc-2c", {}, False),
+        ("AMD EPYC", "cpu-intel-xeon-2c", {"started": "2027-01-03T00:00:00+00:00"}, False),
+        ("AMD EPYC 7763 64-Core Processor", "cpu-amd-epyc-7763-64-core-2c", {}, True),
+        ("AMD EPYC", "nvidia-h200-amd-epyc", {"cores": 2}, False),  # the GPU's number is not the processor's
+        ("AMD EPYC 7763", "nvidia-h200-amd-epyc-7763", {"cores": 2}, True),
+        ("AMD EPYC 7763", "nvidia-h200-amd-epyc-7763", {}, False),
+    ],
+)
+def test_what_is_recorded_under_a_former_name(
+    set_up: Set, brand: str, old: str, evidence: dict[str, object], here: bool
+) -> None:
+    set_up(EPYC, **{"model name": brand})
+    now = name(None if old.startswith("cpu-") else "NVIDIA H200")
+    assert machine_of(old, evidence) == (now if here else old)
+    assert machine_of(now, evidence) == now
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
@@ -43,7 +153,7 @@ def test_device_that_is_not_there() -> None:
 def test_gpu_identity() -> None:
     name, gpu, _ = machine.identity("cuda")
     assert gpu == torch.cuda.get_device_name(0)
-    assert name == f"{machine.slug(gpu)}-{machine.slug(machine.cpu_model())}"
+    assert name == f"{machine.slug(gpu)}_{machine.host()}-{machine.cores()}c"
 
 
 def test_torchs_version_is_read_without_importing_it() -> None:
