@@ -140,12 +140,12 @@ def studies(committed: Committed) -> list[Study]:
     def of(*profiles: str) -> Any:
         return lambda words: profile_of(words) in profiles
 
-    depth = committed.study("depth", "highway-bench run --profile frontier", of("frontier", "full"), "trainability")
+    depth = committed.study("depth", "highway-bench run --profile frontier", of("frontier"), "trainability")
     if depth.rows.empty:
         depth = committed.study("depth", depth.command, of("standard"), "trainability")
     depth = replace(depth, rows=depth.rows[depth.rows["recipe"].map(gives_verdicts).astype(bool)])
     cost = committed.study(
-        "cost", "highway-bench run throughput memory cost", of("standard", "full"), "throughput", "memory", "cost"
+        "cost", "highway-bench run throughput memory cost", of("standard"), "throughput", "memory", "cost"
     )
     decide = committed.study(
         "decide", "highway-bench decide --part vision", lambda words: words[:1] in (["decide"], ["forecast"])
@@ -153,8 +153,8 @@ def studies(committed: Committed) -> list[Study]:
     return [
         priced(depth, cost, committed),
         cost,
-        committed.study("inside", "highway-bench run gates", of("standard", "full"), "gates"),
-        committed.study("start", "highway-bench run propagation", of("standard", "full"), "propagation"),
+        committed.study("inside", "highway-bench run gates", of("standard"), "gates"),
+        committed.study("start", "highway-bench run propagation", of("standard"), "propagation"),
         committed.study("peers", "highway-bench peers", lambda words: words[:1] == ["peers"]),
         priced(tables.without_lone_blocks(decide), cost, committed),
         replace(decide, name="decided"),  # with the runs of equal seconds, whose blocks each have steps of their own

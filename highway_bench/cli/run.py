@@ -43,7 +43,7 @@ class Unexpected(HighwayBenchError):
 @with_options_of(Selection, argument="task")
 def run(
     profile: Annotated[
-        str, typer.Option(help="The cells to start from: smoke, standard, full or frontier.")
+        str, typer.Option(help="The cells to start from: smoke, standard or frontier.")
     ] = "standard",
     options: Mapping[str, Any] = MappingProxyType({}),
     engine: EngineName = "local",

@@ -47,11 +47,6 @@ FamilyRule = Callable[[FamilySpec], bool]
 """Selects families by their properties, so that a new family is included automatically."""
 
 
-def of_kind(*kinds: Kind) -> FamilyRule:
-    """The families of these kinds."""
-    return lambda family: family.kind in kinds
-
-
 def deep(family: FamilySpec) -> bool:
     """The families that are measured at many depths, and trained on ladders of them."""
     return family.deep

@@ -1,8 +1,7 @@
 """Profiles: named lists of grids.
 
 `smoke` measures every combination once, in about a minute. `standard` compares all blocks on two CPU cores in ten
-minutes. `full` measures everything, for GPUs or a cluster: it would take two cores a month. `frontier` finds the
-greatest trainable depth of each block.
+minutes. `frontier` finds the greatest trainable depth of each block.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from highway_bench.plan.grid import (
     first_steps,
     ladder,
     memory,
-    of_kind,
     other_than,
     short_curve,
     skipping_ladder,
@@ -46,9 +44,8 @@ class Profile:
 
 DEEP_START = ("depth-aware",)
 
-# Recipes of throughput cells. Those of `standard` have the task's defaults.
+# The recipe of a throughput cell. Those of `standard` have the task's defaults.
 ONCE = {"seconds": 0.02, "samples": 3, "processes": 1, "limit": 0}
-LONG = {"seconds": 2.0, "samples": 30, "processes": 5, "precision": 0.01, "limit": 30}
 
 SMOKE = Profile(
     "smoke",
@@ -88,7 +85,7 @@ STANDARD = Profile(
             modes=("compile",),
             gpu_modes=("cudagraph",),
         ),
-        # One start for all, or a block would lead by its start. `full` and `decide` also have the published ones.
+        # One start for all, or a block would lead by its start. `frontier` and `decide` also have the published ones.
         ladder(
             steps=300,
             seeds=10,
@@ -98,7 +95,7 @@ STANDARD = Profile(
             depths=(10, 50, 100),
             starts=DEEP_START,
         ),
-        # Deeper stacks of two maps would take too much of this profile's time; `full` and `frontier` measure them.
+        # Deeper stacks of two maps would take too much of this profile's time; `frontier` measures them.
         ladder(
             steps=300,
             seeds=10,
@@ -127,74 +124,6 @@ STANDARD = Profile(
     ),
 )
 
-FULL = Profile(
-    "full",
-    "everything, ten seeds: for GPUs or a cluster",
-    (
-        memory(depths=(4, 16), groups=MODERN),
-        memory(families=deep, depths=(10, 20, 50, 100, 200), groups=MODERN),
-        timing(recipe=LONG, phases=("forward", "forward-backward", "train-step"), depths=(4, 16), groups=MODERN),
-        timing(
-            recipe=LONG,
-            phases=("forward", "forward-backward", "train-step"),
-            families=deep,
-            depths=(10, 20, 50, 100, 200),
-            groups=MODERN,
-        ),
-        timing(
-            recipe=LONG,
-            phases=("forward-backward",),
-            modes=("eager", "compile"),
-            gpu_modes=("cudagraph",),
-            depths=(4,),
-        ),
-        timing(
-            recipe=LONG,
-            phases=("forward-backward",),
-            families=of_kind("sequence"),
-            depths=(4,),
-            seq_lens=(32, 128, 512),
-        ),
-        ladder(
-            steps=1_000,
-            seeds=10,
-            rates=SGD_RATES,
-            families=of_kind("vector"),
-            depths=(10, 20, 50, 100, 200),
-            groups=MODERN,
-            starts=STARTS,
-        ),
-        ladder(
-            steps=1_000,
-            seeds=10,
-            rates=SGD_RATES,
-            families=of_kind("image"),
-            depths=(10, 20, 50),
-            groups=MODERN,
-            starts=STARTS,
-        ),
-        short_curve(steps=500, families=SHORT_RUNS, depths=(4, 10), dataset="mnist-5k", seeds=range(3)),
-        short_curve(
-            steps=2_000,
-            families=of_kind("sequence"),
-            depths=(2, 4),
-            dataset="adding",
-            seq_lens=(50, 100),
-            seeds=range(3),
-        ),
-        counting(depths=(4, 16), groups=MODERN),
-        trained_gates(steps=100, families=("dense",), depths=(10,)),
-        start(families=of_kind("vector"), depths=(10, 50, 100, 200), seeds=range(10), groups=MODERN, starts=STARTS),
-        start(families=of_kind("image", "sequence"), depths=(10, 50), seeds=range(5), groups=MODERN, starts=STARTS),
-        *sweep(depths=(10, 50), seeds=range(10)),
-        first_steps(steps=10, families=deep, depths=(10, 50, 100), seeds=range(5)),
-        first_steps(
-            steps=10, families=("dense",), family_options={"activation": "sigmoid"}, depths=(10, 50), seeds=range(5)
-        ),
-        first_steps(steps=10, families=SHORT_RUNS, depths=(10,), seeds=range(5)),
-    ),
-)
-
 THOUSAND = (10, 20, 50, 100, 200, 500, 1000)
 TWO_HUNDRED = THOUSAND[:5]
 
@@ -209,7 +138,7 @@ FRONTIER = Profile(
     ),
 )
 
-PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (SMOKE, STANDARD, FULL, FRONTIER)}
+PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (SMOKE, STANDARD, FRONTIER)}
 
 
 def get_profile(name: str) -> Profile:

@@ -286,7 +286,7 @@ def sequence(width):
 """
 
 
-OF_ALL_FAMILIES = ("smoke", "standard", "full")
+OF_ALL_FAMILIES = ("smoke", "standard")
 
 
 @pytest.mark.parametrize("kind", ["vector", "image", "sequence"])
@@ -304,12 +304,11 @@ def test_a_layer_of_each_kind_takes_part_in_its_kinds_grids(
     )
     assert values(found, "family") == {f"{module}:{kind}"}
     trained = [cell for cell in found if cell.task == "trainability"]
-    trains_modern = (profile == "full" and kind != "sequence") or (profile, kind) == ("smoke", "sequence")
+    trains_modern = (profile, kind) == ("smoke", "sequence")
     modern = {name for name in blocks if blocks.get(name).group == "modern" and blocks.get(name).sublayers == 1}
     assert {cell.block for cell in trained} == UNASKED | (modern if trains_modern else set())
     tuned = [cell for cell in trained if cell.recipe["rate"] == "tuned"]
-    in_ladder = {"vector": True, "image": profile == "full", "sequence": False}
-    assert bool(tuned) == in_ladder[kind]
+    assert bool(tuned) == (kind == "vector")
     if profile == "standard":
         assert {cell.depth for cell in tuned} == ({10, 50, 100} if kind == "vector" else set())
 
@@ -452,7 +451,7 @@ def test_a_selection_that_leaves_nothing() -> None:
 
 
 def test_an_unknown_profile() -> None:
-    with pytest.raises(UnknownName, match="unknown profile 'quick'; known: smoke, standard, full"):
+    with pytest.raises(UnknownName, match="unknown profile 'quick'; known: smoke, standard, frontier"):
         cells("quick")
 
 
@@ -488,7 +487,7 @@ def test_a_gpu_has_further_modes_unless_some_are_asked_for(monkeypatch: pytest.M
 
 def test_fused_attention_takes_every_blocks_heads_on_a_gpu() -> None:
     """In half precision the kernels of a GPU need heads of a multiple of eight features."""
-    found = Plan.of("full", Selection.of("throughput", device="cpu")).cells
+    found = Plan.of("standard", Selection.of("throughput", block="*", device="cpu")).cells
     shapes = {(cell.block, cell.family) for cell in found if cell.family in ("attention", "transformer")}
     assert len(shapes) > 20
     for block, name in shapes:

@@ -35,6 +35,7 @@ MODERN = {
     if len(make_family(family).sublayers) >= blocks.get(name).sublayers
 }
 CPU = Selection(device="cpu")
+TIMED = ("throughput", "memory", "cost")  # tasks whose widths are those of timed networks
 
 
 @cache
@@ -60,7 +61,7 @@ def test_every_cell_has_a_task_that_can_say_how_long(name: str) -> None:
         assert make_family(cell.family, **cell.family_options)
 
 
-@pytest.mark.parametrize("name", ["smoke", "standard", "full"])
+@pytest.mark.parametrize("name", ["smoke", "standard"])
 def test_every_task_measures_something(name: str) -> None:
     planned = plan_of(name).cells
     assert {cell.task for cell in planned} == set(TASKS)
@@ -69,27 +70,27 @@ def test_every_task_measures_something(name: str) -> None:
     assert len(looks) == len(BLOCKS)
 
 
-@pytest.mark.parametrize("name", ["standard", "full"])
-@pytest.mark.parametrize("task", ["throughput", "memory", "cost"])
-def test_speed_and_memory_of_every_combination(name: str, task: str) -> None:
-    assert combinations(plan_of(name).cells, task) == COMBINATIONS | (MODERN if name == "full" else set())
+@pytest.mark.parametrize("task", TIMED)
+def test_speed_and_memory_of_every_combination(task: str) -> None:
+    assert combinations(plan_of("standard").cells, task) == COMBINATIONS
+    assert combinations(Plan.of("standard", Selection.of(task, block="*", device="cpu")).cells, task) == (
+        COMBINATIONS | MODERN
+    )
 
 
-@pytest.mark.parametrize("name", ["smoke", "standard", "full"])
+@pytest.mark.parametrize("name", ["smoke", "standard"])
 def test_training_of_every_combination(name: str) -> None:
     found = combinations(plan_of(name).cells, "trainability")
     assert found & COMBINATIONS == COMBINATIONS - (
         {(block, "dense-pair") for block in BLOCKS} if name == "smoke" else set()
     )
-    kinds = {"smoke": ("transformer",), "standard": (), "full": ("dense", "dense-pair", "mlp", "conv", "conv-pair")}
-    assert found - COMBINATIONS == {(block, family) for block, family in MODERN if family in kinds[name]}
+    modern = {(block, family) for block, family in MODERN if family == "transformer"}
+    assert found - COMBINATIONS == (modern if name == "smoke" else set())
 
 
 def test_standard_has_one_start_for_all() -> None:
     cells = [cell for cell in plan_of("standard").cells if "start" in tasks.get(cell.task).coordinates]
     assert {cell.start for cell in cells if not cell.family_options} == {"depth-aware"}
-    full = {(cell.block, cell.start) for cell in plan_of("full").cells if cell.task == "trainability"}
-    assert {("residual", "published"), ("residual", "depth-aware"), ("rezero", "published")} <= full
 
 
 def test_smoke_touches_everything_and_is_small() -> None:
@@ -140,28 +141,22 @@ def test_the_frontier_climbs_from_rung_to_rung() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-@pytest.mark.parametrize("name", ["standard", "full"])
-def test_timed_widths_keep_budgets_equal_within_five_percent(
-    name: str, device: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_timed_widths_keep_budgets_equal_within_five_percent(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
-    cells = [cell for cell in Plan.of(name, Selection(device=device)).cells if cell.task in ("throughput", "memory")]
-    assert cells
+    cells = Plan.of("standard", Selection.of(("throughput", "memory"), block="*", device=device)).cells
     for cell in cells:
         most = 0.05 if cell.block in BLOCKS else 0.1  # no multiple of four heads may be nearer
         assert abs(budget_mismatch(cell).value or 0.0) <= most, cell
 
 
-@pytest.mark.parametrize("name", ["standard", "full"])
-def test_heads_of_timed_attention_fit_a_gpus_fused_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heads_of_timed_attention_fit_a_gpus_fused_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take heads of a multiple of eight features. Trained and probed networks are as wide as on a CPU, so that
     their results are the same; their times are not compared."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     heads = {
         cell: cell.width / family.heads
-        for cell in Plan.of(name, Selection(device="cuda")).cells
-        if cell.task in ("throughput", "memory", "cost")
-        and isinstance(family := make_family(cell.family, **cell.family_options), Attention | Transformer)
+        for cell in Plan.of("standard", Selection.of(TIMED, block="*", device="cuda")).cells
+        if isinstance(family := make_family(cell.family, **cell.family_options), Attention | Transformer)
     }
     assert {cell.block for cell in heads} >= set(BLOCKS)
     assert {cell.family for cell in heads} == {"attention", "transformer"}
@@ -199,12 +194,6 @@ def test_short_curves_claim_no_verdict() -> None:
     assert {cell.recipe["verdict"] for cell in curves} == {False}
 
 
-def test_full_holds_ten_seeds_and_every_mode_that_a_cpu_has() -> None:
-    planned = plan_of("full").cells
-    assert {cell.seed for cell in planned if cell.recipe.get("rate") == "tuned"} == set(range(10))
-    assert {cell.mode for cell in planned} >= {"eager", "compile"}
-
-
 def test_a_gpu_gets_wider_layers() -> None:
     (timing,) = [grid for grid in SMOKE.grids if grid.phases == ("forward-backward", "train-step")]
     assert timing.sizes("cuda").widths["vector"] > timing.sizes("cpu").widths["vector"]
@@ -212,7 +201,7 @@ def test_a_gpu_gets_wider_layers() -> None:
 
 
 def test_profiles_by_name() -> None:
-    assert list(PROFILES) == ["smoke", "standard", "full", "frontier"]
+    assert list(PROFILES) == ["smoke", "standard", "frontier"]
     assert all(profile.summary and profile.name == name for name, profile in PROFILES.items())
     with pytest.raises(UnknownName, match="unknown profile 'standart'; did you mean standard"):
         get_profile("standart")
@@ -232,7 +221,7 @@ def throwaways() -> Iterator[Mapping[str, bool]]:
         families.unregister(name)
 
 
-@pytest.mark.parametrize("name", ["smoke", "standard", "full"])
+@pytest.mark.parametrize("name", ["smoke", "standard"])
 def test_a_family_is_in_the_profiles_by_being_registered(name: str, throwaways: Mapping[str, bool]) -> None:
     cells = Plan.of(name, CPU).cells
     for family, deep in throwaways.items():
