@@ -42,9 +42,7 @@ class Unexpected(HighwayBenchError):
 
 @with_options_of(Selection, argument="task")
 def run(
-    profile: Annotated[
-        str, typer.Option(help="The cells to start from: smoke, standard or frontier.")
-    ] = "standard",
+    profile: Annotated[str, typer.Option(help="The cells to start from: smoke, standard or frontier.")] = "standard",
     options: Mapping[str, Any] = MappingProxyType({}),
     engine: EngineName = "local",
     address: ClusterAddress = None,

@@ -22,7 +22,7 @@ from optuna.study import Study
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.results.store import Store
-from highway_bench.tasks.search_trials import study_of, trial_cell, trials_of
+from highway_bench.tasks.search_trials import study_of, trial_cells, trials_of
 from highway_bench.tuning import new_study
 from highway_bench.writing import writing
 
@@ -77,7 +77,7 @@ def save_studies(cells: Iterable[Cell], store: Store, digests: Mapping[Cell, str
 
 def stored_study(cell: Cell, store: Store, digests: Mapping[Cell, str]) -> Study:
     """The study of ``cell``'s trials from the rows that ``store`` has."""
-    trials = [trial_cell(cell, trial) for trial in trials_of(cell)]
+    trials = trial_cells(cell)
     measured = {digests[trial]: trial for trial in trials if trial in digests}
     losses: dict[Cell, dict[int, float]] = {trial: {} for trial in trials}
     for row in store.rows(digest=list(measured), metric="loss", axis="step"):

@@ -7,6 +7,7 @@ that fails at fifty cost an hour and show nothing. Cells whose recipe has a ``la
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from highway_bench.cell import Cell
@@ -44,9 +45,12 @@ def rung_below(cell: Cell) -> tuple[Cell, ...]:
         return ()
     tuned = {"rate": "tuned", "rates": ladder["rates"]} if "rates" in ladder else {}
     seeds = range(ladder["seeds"]) if isinstance(ladder["seeds"], int) else ladder["seeds"]
-    return tuple(
-        cell.but(depth=max(shallower), recipe={**cell.recipe, **tuned}, trial=None, seed=seed) for seed in seeds
-    )
+    return _at_seeds(cell.but(depth=max(shallower), recipe={**cell.recipe, **tuned}, trial=None, seed=0), *seeds)
+
+
+@lru_cache(maxsize=1024)  # every seed and every trial of the rung above asks
+def _at_seeds(cell: Cell, *seeds: int) -> tuple[Cell, ...]:
+    return tuple(cell.but(seed=seed) for seed in seeds)
 
 
 def check_rung(cell: Cell, results: Mapping[Cell, Mapping[str, float | None]]) -> None:

@@ -57,6 +57,18 @@ def trial_cell(cell: Cell, trial: FrozenTrial) -> Cell:
     return one.but(recipe={name: value for name, value in one.recipe.items() if name != "rates"})
 
 
+def trial_cells(cell: Cell) -> tuple[Cell, ...]:
+    """The cells of all trials of ``cell``, the same at every seed."""
+    if cell.recipe.get("rate") == "tuned":
+        return _cells_of_rates(cell.but(seed=0))
+    return tuple(trial_cell(cell, trial) for trial in trials_of(cell))
+
+
+@lru_cache(maxsize=1024)  # every seed asks
+def _cells_of_rates(cell: Cell) -> tuple[Cell, ...]:
+    return tuple(trial_cell(cell, trial) for trial in trials_of(cell))
+
+
 def with_trial(cell: Cell, trial: FrozenTrial) -> Cell:
     """``cell`` with a trial's hyper-parameters instead of its search."""
     values = dict(trial.params)
@@ -92,8 +104,7 @@ def study_of(
     state is FAIL for a trial that diverged, and RUNNING for one without results or without a verdict.
     """
     study = new_study()
-    for trial in trials_of(cell):
-        one = trial_cell(cell, trial)
+    for trial, one in zip(trials_of(cell), trial_cells(cell), strict=True):
         loss, success = (results.get(one, {}).get(metric) for metric in ("final_loss", "success"))
         ended = TrialState.FAIL if loss is None else TrialState.COMPLETE
         study.add_trial(

@@ -52,7 +52,7 @@ from highway_bench.tasks.populations import (
     shared_shape,
 )
 from highway_bench.tasks.recipe_words import recipe_from
-from highway_bench.tasks.search_trials import study_of, trial_cell, trials_of, with_trial
+from highway_bench.tasks.search_trials import study_of, trial_cells, trials_of, with_trial
 from highway_bench.training.checkpoint import Checkpoint, CheckpointFolder
 from highway_bench.training.evaluation import LossFunction, evaluate, mistakes
 from highway_bench.training.loop import Training
@@ -147,7 +147,7 @@ class Trainability(Task):
 
     def needs(self, cell: Cell) -> tuple[Cell, ...]:
         """The trials of the cell's search, and the rung below it on a ladder."""
-        return (*rung_below(cell), *(trial_cell(cell, trial) for trial in trials_of(cell)))
+        return (*rung_below(cell), *trial_cells(cell))
 
     def resolve(self, cell: Cell, results: Mapping[Cell, Mapping[str, float | None]]) -> Cell:
         """The cell with the hyper-parameters of the trial of lowest final loss.

@@ -52,6 +52,16 @@ def test_trials_wait_as_well() -> None:
     assert set(TASK.needs(trial)) == {rung(2, seed) for seed in range(2)}
 
 
+def test_seeds_of_a_rung_share_the_cells_that_they_need() -> None:
+    """A plan of thousands of cells would compute the key of each again and again."""
+    rates = (0.1, 0.01)
+    first, second = (TASK.needs(rung(4, seed, rates=rates)) for seed in range(2))
+    assert len(first) == 2 + len(rates)  # the rung below, and the trials
+    assert [id(cell) for cell in first] == [id(cell) for cell in second]
+    for trial in first[2:]:
+        assert [id(cell) for cell in TASK.needs(trial)] == [id(cell) for cell in first[:2]]
+
+
 STALLED, TRAINED, SKIPPED = {"success": 0.0}, {"success": 1.0}, {"success": None}
 MESSAGES = {
     Skip: "^plain trained at no seed of depth 2, so no deeper was tried$",
