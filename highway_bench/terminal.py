@@ -3,6 +3,9 @@ control the terminal."""
 
 from __future__ import annotations
 
+import codecs
+import io
+import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -14,6 +17,26 @@ STUMP = 9  # first letters of a word that are never split
 CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories of characters that do something instead of being shown: control and format characters (cursor,
 colour, direction of text), lone surrogates, separators of lines."""
+
+
+class AsciiStream(io.TextIOWrapper):
+    """A text stream in ASCII. It hides its ``buffer``: typer writes UTF-8 there, whatever the terminal's encoding."""
+
+    buffer = None  # type: ignore[assignment]
+
+
+def replace_unprintable() -> None:
+    """From now on stdout and stderr print "?" for a character that their encoding lacks."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if not isinstance(stream, io.TextIOWrapper):  # a notebook's, or closed
+            continue
+        if codecs.lookup(stream.encoding).name == "ascii":
+            stream.flush()
+            raw = open(stream.fileno(), "wb", closefd=False)  # noqa: SIM115, PTH123 (until the process ends)
+            setattr(sys, name, AsciiStream(raw, encoding="ascii", errors="replace", line_buffering=True))
+        else:
+            stream.reconfigure(errors="replace")
 
 
 def printable(text: str, allowed: str = "") -> str:

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from highway_bench.errors import BadInput, HighwayBenchError
-from highway_bench.terminal import printable
+from highway_bench.terminal import printable, replace_unprintable
 
 INTERRUPTED = 128 + signal.SIGINT
 PIPE_CLOSED = 128 + signal.SIGPIPE
@@ -44,6 +44,7 @@ class Commands(TyperGroup):
     def main(self, *arguments: Any, **options: Any) -> Any:
         if sys.stdout is None:  # closed by the shell: >&-
             sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (until the process ends)
+        replace_unprintable()
         try:
             return super().main(*arguments, **options)
         except OSError as error:

@@ -28,6 +28,7 @@ from highway_bench.registry import load_plugin
 from highway_bench.results.schema import Status
 from highway_bench.tasks.base import Task, tasks
 from highway_bench.tasks.measurement import Outcome, deciding
+from highway_bench.terminal import replace_unprintable
 from highway_bench.training.checkpoint import CheckpointFolder
 
 BROKEN_GPU = 70  # exit code of a worker whose GPU context is lost
@@ -61,6 +62,7 @@ def start(
     take_this_process_first()
     with suppress(OSError):  # a stream that was closed before Python started
         os.dup2(2, 1)
+    replace_unprintable()  # of what a user's layer prints
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     if cores:

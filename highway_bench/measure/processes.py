@@ -11,8 +11,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -35,6 +35,23 @@ class Served(NamedTuple):
 
 
 _served: dict[int, Served] = {}
+_starting = threading.Lock()
+
+
+@contextmanager
+def without_working_folder() -> Iterator[None]:
+    """Python processes that start meanwhile do not import from the working folder: its ``types.py`` would replace the
+    standard library's before anything runs. Processes of ``multiprocessing`` then have this process's ``sys.path``."""
+    variable = "PYTHONSAFEPATH"
+    with _starting:  # engines start processes in threads
+        before = os.environ.get(variable)
+        os.environ[variable] = "1"
+        try:
+            yield
+        finally:
+            del os.environ[variable]
+            if before is not None:
+                os.environ[variable] = before
 
 
 def call_in(number: int, function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
@@ -88,7 +105,8 @@ def _start(number: int) -> Served:
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_serve, args=(there,), name=f"timing {number}", daemon=True)
-    process.start()
+    with without_working_folder():
+        process.start()
     there.close()  # so that the pipe ends with the process
     _served[number] = Served(process, here)
     return _served[number]

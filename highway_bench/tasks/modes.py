@@ -6,12 +6,14 @@ A new mode needs its name in ``cell.MODES`` and its class here.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType
 
 import torch
+import torch.hub
 from torch import Tensor, nn
 from torch._inductor.utils import clear_caches
 
@@ -52,6 +54,9 @@ class CompileMode(ExecutionMode):
             raise Skip(f"block {cell.block!r} says that it does not compile")
 
     def call(self, network: nn.Module) -> NetworkCall:
+        if hasattr(torch.hub.tqdm, "set_lock"):
+            # torch's progress bars would make a lock for several processes, which a worker that is ended leaves behind.
+            torch.hub.tqdm.set_lock(threading.RLock())
         compiled: NetworkCall = torch.compile(as_new_function(network), dynamic=False)
         return compiled
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, NamedTuple
 
@@ -13,6 +14,15 @@ from pebble import ProcessPool
 from highway_bench.execution import worker
 from highway_bench.execution.engines._gpus import Slot, slots_on_gpus, slots_to_time
 from highway_bench.execution.job import Job
+from highway_bench.measure.processes import without_working_folder
+
+
+class WorkerProcess(SpawnProcess):
+    """A worker, which finds modules as this process does."""
+
+    def start(self) -> None:
+        with without_working_folder():
+            super().start()
 
 
 class Workers(SpawnContext):
@@ -22,9 +32,11 @@ class Workers(SpawnContext):
         super().__init__()
         self.started: list[SpawnProcess] = []
         self.serving: set[int] = set()
+        with without_working_folder():
+            resource_tracker.ensure_running()  # the pool's locks would start this process of Python's
 
     def Process(self, *given: Any, **named: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
-        process = SpawnProcess(*given, **named)
+        process = WorkerProcess(*given, **named)
         self.started.append(process)
         return process
 
