@@ -83,7 +83,10 @@ def build_stem(dataset: DataSet, family: Family, width: int) -> nn.Module:
             return nn.Sequential(rectified(nn.Conv2d(channels, width, 3, padding=1)), nn.ReLU())
         return with_order(nn.Sequential(ImageRows(), linear(channels * across, width)), family, height, width)
     if family.kind != "sequence":
-        raise Incompatible(f"family {family.name!r} takes {family.kind}s, but the data set has {dataset.input_kind}")
+        cure = "; to give it every step: --family-option kind=sequence" if ":" in family.name else ""
+        raise Incompatible(
+            f"family {family.name!r} takes {family.kind}s, but the data set has {dataset.input_kind}{cure}"
+        )
     if dataset.causal and reads_ahead(family, width):
         cure = "; set its option causal" if hasattr(family, "causal") else ""
         raise Incompatible(f"family {family.name!r} reads later steps, which are the targets of this data set{cure}")

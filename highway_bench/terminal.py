@@ -33,7 +33,7 @@ def replace_unprintable() -> None:
             continue
         if codecs.lookup(stream.encoding).name == "ascii":
             stream.flush()
-            raw = open(stream.fileno(), "wb", closefd=False)  # noqa: SIM115, PTH123 (until the process ends)
+            raw = open(stream.fileno(), "wb", closefd=False)  # noqa: SIM115 (until the process ends)
             setattr(sys, name, AsciiStream(raw, encoding="ascii", errors="replace", line_buffering=True))
         else:
             stream.reconfigure(errors="replace")

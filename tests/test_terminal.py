@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 
 import pytest
 from rich.console import Console
@@ -36,3 +39,31 @@ def test_what_cannot_fit_runs_over_the_edge() -> None:
     lines = printed(30)
     assert any("15,470,264,320" in line and "1.69×" in line for line in lines)
     assert len({len(line) for line in lines[1:]}) == 1
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"PYTHONIOENCODING": "latin-1"},
+    ],
+)
+def test_what_a_terminal_cannot_print_is_replaced(environment: dict[str, str]) -> None:
+    """By rich, by typer and by a user's code, on both streams."""
+    code = (
+        "import sys, typer\n"
+        "from rich.console import Console\n"
+        "from highway_bench.terminal import print_table, replace_unprintable\n"
+        "replace_unprintable()\n"
+        "typer.echo('\\u2713 typer')\n"
+        "typer.echo('\\u2713 error', err=True)\n"
+        "print('\\u2713 print')\n"
+        "print_table(Console(), '\\u2713', ['a'], [['1']], [True])\n"
+    )
+    unset = {"PYTHONIOENCODING", "PYTHONUTF8"}
+    kept = {name: value for name, value in os.environ.items() if name not in unset}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=kept | environment, check=True)
+    assert done.stderr == b"? error\n"
+    assert [line.strip() for line in done.stdout.splitlines()[:3]] == [b"? typer", b"? print", b"?"]
+    assert all(byte < 128 for byte in done.stdout)

@@ -7,7 +7,7 @@ where the function draws them at random.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -26,6 +26,8 @@ MOST_ITEMS = 20_000
 MOST_BATCHES = 2_000
 TEST_SHARE = 10  # the last tenth of the items is held out
 
+TARGETS = ("y", "target", "targets", "label", "labels")  # in batches that are dictionaries
+
 INPUTS: dict[tuple[bool, int], InputKind] = {  # by floating point and number of axes
     (True, 2): "image",  # (n, features), an image of one row
     (True, 3): "series",
@@ -41,7 +43,7 @@ class Batches(DataSet):
 
     Inputs x: float (n, features), (n, steps, features) or (n, channels, height, width), or whole numbers (n, steps),
     which are tokens. Targets y: whole numbers (n,), which are classes, or (n, steps), a class a step, where −100 does
-    not count; float (n,) or (n, numbers).
+    not count; float (n,) or (n, numbers). Targets (n, 1) are (n,).
     """
 
     path: str
@@ -127,19 +129,23 @@ def constant_loss(targets: Tensor) -> float:
 def save_batches(batches: Callable[[], Iterable[Any]], name: str, path: Path) -> None:
     """Write the first batches of ``batches()`` to ``path``, at most ``MOST_ITEMS`` items.
 
-    Raises ``BadInput`` for a function that raises, yields nothing, or yields something else than batches (x, y).
+    A batch is a pair (x, y), or a dictionary of inputs and targets. Raises ``BadInput`` for a function that raises,
+    yields nothing, or yields something else.
     """
     inputs: list[Tensor] = []
     targets: list[Tensor] = []
     items = 0
     try:
         with seeded(0):
-            for x, y in islice(batches(), MOST_BATCHES):
-                inputs.append(torch.as_tensor(x).detach().cpu())
-                targets.append(torch.as_tensor(y).detach().cpu())
-                items += len(inputs[-1])
+            for batch in islice(batches(), MOST_BATCHES):
+                x, y = pair_of(batch, name)
+                inputs.append(x)
+                targets.append(y)
+                items += len(x)
                 if items >= MOST_ITEMS:
                     break
+    except BadInput:
+        raise
     except USER_ERRORS as error:  # the user's code
         raise BadInput(f"data {name!r}: reading batches (x, y) raised {type(error).__name__}: {error}") from error
     if not inputs:
@@ -160,6 +166,42 @@ def save_batches(batches: Callable[[], Iterable[Any]], name: str, path: Path) ->
         part.replace(path)
     except (OSError, RuntimeError) as error:  # torch raises the latter where its archive cannot be written
         raise BadInput(f"the batches cannot be written to {path}: {error}") from error
+
+
+def pair_of(batch: Any, name: str) -> tuple[Tensor, Tensor]:
+    """The inputs and the targets of one batch; raises ``BadInput`` for what is no batch."""
+    if isinstance(batch, Mapping):
+        known = [key for key in batch if key in TARGETS]
+        others = [key for key in batch if key not in TARGETS]
+        if not len(known) == len(others) == 1:
+            raise BadInput(
+                f"data {name!r}: a batch has the keys {', '.join(map(str, batch))}; yield pairs (x, y), or "
+                f"dictionaries with two keys, one of them of {', '.join(TARGETS)}"
+            )
+        batch = batch[others[0]], batch[known[0]]
+    if not isinstance(batch, tuple | list) or len(batch) != 2:
+        several = isinstance(batch, tuple | list)
+        what = f"has {len(batch)} parts" if several else f"is a {type(batch).__name__}"
+        raise BadInput(f"data {name!r}: a batch {what}; yield pairs (x, y)")
+    x, y = numbers_of(batch[0], f"data {name!r}: x"), numbers_of(batch[1], f"data {name!r}: y")
+    return x, y.flatten() if y.ndim == 2 and y.shape[1] == 1 else y
+
+
+def numbers_of(part: Any, what: str) -> Tensor:
+    """``part`` of a batch as a tensor; ``what`` it is appears in messages. Raises ``BadInput`` for what is none."""
+    try:
+        tensor = torch.as_tensor(part).detach().cpu()
+    except (TypeError, ValueError, RuntimeError):
+        inner = part
+        while isinstance(inner, list | tuple) and inner:
+            inner = inner[0]
+        kind = getattr(inner, "dtype", type(inner).__name__)
+        raise BadInput(f"{what} is a {type(part).__name__} of {kind}; yield a tensor or an array of numbers") from None
+    if tensor.is_complex():
+        raise BadInput(f"{what} is {tensor.dtype}; yield real numbers, such as the parts of complex ones side by side")
+    if not tensor.ndim:
+        raise BadInput(f"{what} is one number; yield batches of items, as a DataLoader with a batch_size does")
+    return tensor
 
 
 def check_items(x: Tensor, y: Tensor, name: str) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from highway_bench.data import Data, DataSet, datasets, make_dataset
+from highway_bench.data import Data, DataSet, datasets, make_dataset, read_text
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import Family, reads_ahead
+from highway_bench.writing import writing
 
 DIGITS: Final = ("mnist-5k", {"pooled": 2})
 """Digits of 14 × 14 pixels: 5,000 that are part of an installed package."""
@@ -26,6 +27,15 @@ class DataChoice(NamedTuple):
     def but(self, options: Mapping[str, Any]) -> Self:
         """The choice with other ``options``; those that are not named stay."""
         return self._replace(options={**self.options, **options})
+
+    def with_note(self, note: str) -> Self:
+        """The choice with another ``note`` after its own."""
+        return self._replace(note="; ".join(filter(None, (self.note, note))))
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the data are here and their items are sequences."""
+        return self.dataset.missing() is None and self.dataset.input_kind != "image"
 
     @property
     def dataset(self) -> DataSet:
@@ -52,18 +62,32 @@ def default_data(family: Family, width: int) -> DataChoice:
     return DataChoice(*DIGITS, f"digits are read row by row, because {name} is not here: {reason}")
 
 
-def named_data(given: str) -> DataChoice:
+def named_data(given: str, out: Path) -> DataChoice:
     """The data that ``given`` names: a registered data set, or a text file or a folder of texts for ``language``.
 
-    Raises ``BadInput`` for anything else, with near names.
+    What can be read once only, such as a pipe, is saved in the folder ``out``. Raises ``BadInput`` for anything else,
+    with near names.
     """
     if given in datasets:
         return DataChoice(given, DIGITS[1] if given == DIGITS[0] else {})
-    if os.path.exists(Path(given).expanduser()):
-        return DataChoice("language", {"path": str(Path(given).expanduser().absolute())})
+    path = Path(given).expanduser().absolute()
+    if os.path.exists(path):
+        if path.is_dir() or (path.is_file() and not path.is_relative_to("/dev")):
+            return DataChoice("language", {"path": str(path)})
+        return DataChoice("language", {"path": str(saved_text(path, out))}, f"{path} is read once, and saved")
     if os.sep in given or "." in given:
         raise BadInput(f"data {given!r}: there is no such file, and no data set of that name")
     raise UnknownName("data set", given, datasets)
+
+
+def saved_text(source: Path, out: Path) -> Path:
+    """A file in the folder ``out`` with the text of ``source``, named by its contents; workers open it."""
+    text = read_text(source).encode()
+    path = out.absolute() / f"text-{hashlib.sha256(text).hexdigest()[:8]}.txt"
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text)
+    return path
 
 
 def checked(choice: DataChoice, batch_size: int) -> Data:

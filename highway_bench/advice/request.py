@@ -180,11 +180,15 @@ def requested(
     check_sizes(depth, minutes, steps, width, batch_size)
     chosen_device = device or default_device()
     check_device(chosen_device)
-    layers, nominal = sized(layer, family_options or {}, width)
+    options = family_options or {}
+    layers, nominal = sized(layer, options, width)
+    choice = chosen_data(data, layers, nominal, out).but(data_options or {})
+    if ":" in layers.name and layers.kind == "vector" and "kind" not in options and choice.has_steps:
+        layers, nominal = sized(layer, {**options, "kind": "sequence"}, width)
+        choice = choice.with_note("the layer takes vectors, and gets every step")
     if ":" in layers.name:
         check_joinable(layers, nominal)
     batch = batch_size or BATCHES[layers.kind]
-    choice = chosen_data(data, layers, nominal, out).but(data_options or {})
     parts = checked(choice, batch)
     request = AdviceRequest(
         family=layers,
@@ -214,7 +218,7 @@ def chosen_data(given: str | None, layers: Family, width: int, out: Path) -> Dat
     of ``layers``."""
     if given is None:
         return default_data(layers, width)
-    return saved_batches(given, out) if ":" in given and not Path(given).exists() else named_data(given)
+    return saved_batches(given, out) if ":" in given and not Path(given).exists() else named_data(given, out)
 
 
 def check_sizes(depth: int, minutes: float, steps: int | None, width: int | None, batch_size: int | None) -> None:

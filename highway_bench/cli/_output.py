@@ -56,9 +56,7 @@ def print_json(data: Mapping[str, Any]) -> None:
 
     Raises ``TypeError`` for any other value that JSON lacks: a number that JSON does not know must not become text.
     """
-    typer.echo(
-        json.dumps({"schema": JSON_SCHEMA, **data}, indent=2, allow_nan=False, default=os.fspath)
-    )
+    typer.echo(json.dumps({"schema": JSON_SCHEMA, **data}, indent=2, allow_nan=False, default=os.fspath))
 
 
 def write_tables(tables: Sequence[Shown], path: Path) -> None:

@@ -1,6 +1,7 @@
 """Data sets: real ones from packages and folders, generated sequence problems. One data set a file."""
 
 from highway_bench.data._folder import cache_folder, data_folder
+from highway_bench.data._text_source import read_text
 from highway_bench.data.base import (
     Data,
     DataSet,
@@ -24,5 +25,6 @@ __all__ = [
     "data_folder",
     "datasets",
     "make_dataset",
+    "read_text",
     "register_dataset",
 ]

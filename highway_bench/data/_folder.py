@@ -9,6 +9,7 @@ from pathlib import Path
 from highway_bench.errors import BadInput
 
 VARIABLE = "HIGHWAY_BENCH_DATA"
+MOST_NAMED = 8  # entries of a folder in a message
 
 
 def data_folder() -> Path | None:
@@ -36,13 +37,34 @@ def cache_folder() -> Path:
     return (base if base.is_absolute() else Path.home() / ".cache") / "highway_bench"
 
 
-def find_folder(name: str, files: Iterable[str]) -> Path | None:
-    """The first folder that holds any of ``files``, or ``None``.
+def searched_folders(name: str) -> list[Path]:
+    """Where the files of the data set ``name`` are looked for: its folder in the data folder, the data folder itself,
+    its folder in the cache."""
+    given = data_folder()
+    return [*([given / name, given] if given else []), cache_folder() / name]
 
-    The order is: ``name`` in the data folder, the data folder itself, ``name`` in the cache. One file is enough: the
-    caller then reports which files of the folder are missing.
+
+def find_folder(name: str, files: Iterable[str]) -> Path | None:
+    """The first of the searched folders that holds any of ``files``, or ``None``.
+
+    One file is enough: the caller then reports which files of the folder are missing.
     """
     files = list(files)
+    return next((folder for folder in searched_folders(name) if any((folder / file).is_file() for file in files)), None)
+
+
+def how_to_give(name: str, files: str) -> str:
+    """How to give the ``files`` of the data set ``name``, which folders were searched for them, and what is there."""
+    there = "; ".join(f"{folder} {held_by(folder)}" for folder in searched_folders(name))
     given = data_folder()
-    folders = ([given / name, given] if given else []) + [cache_folder() / name]
-    return next((folder for folder in folders if any((folder / file).is_file() for file in files)), None)
+    cure = f"put {files} in {given / name}" if given else f"set {VARIABLE} to a folder with {files}"
+    return f"{cure}; searched: {there}"
+
+
+def held_by(folder: Path) -> str:
+    """What ``folder`` holds, in words that follow its name: at most ``MOST_NAMED`` names."""
+    if not folder.is_dir():
+        return "is not there"
+    names = sorted(path.name for path in folder.iterdir())
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"has {', '.join(names[:MOST_NAMED]) or 'nothing'}{more}"

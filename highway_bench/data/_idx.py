@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import math
 import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from highway_bench.data._files import contents_of
 from highway_bench.errors import BadInput
 
-GZIP = b"\x1f\x8b"
 UNSIGNED_BYTE = 0x08
 
 
-def read_idx(path: Path, *, md5: str | None = None) -> NDArray[np.uint8]:
+def read_idx(path: Path) -> NDArray[np.uint8]:
     """The array of unsigned bytes in an IDX file, in the shape that its header gives.
 
-    The header is two zero bytes, a type code, the number of axes, and each axis' length as four bytes. ``md5`` is the
-    expected MD5 sum of the unpacked contents. Raises ``BadInput``, which names the file, where the file cannot be read
-    or unpacked, is not IDX, does not have the length that its header gives, or has another sum.
+    The header is two zero bytes, a type code, the number of axes, and each axis' length as four bytes. Raises
+    ``BadInput``, which names the file, where the file cannot be read or unpacked, is not IDX, or does not have the
+    length that its header gives.
     """
-    contents = _unpacked(path)
+    contents = contents_of(path)
     if len(contents) < 4 or contents[:2] != b"\0\0":
         raise BadInput(f"{path}: not an IDX file, it starts with the bytes {contents[:4].hex(' ') or '(none)'}")
     kind, axes = contents[2], contents[3]
@@ -41,20 +38,4 @@ def read_idx(path: Path, *, md5: str | None = None) -> NDArray[np.uint8]:
         raise BadInput(
             f"{path}: {fault}, its header announces {announced:,} bytes of data and it holds {len(contents) - start:,}"
         )
-    if md5 is not None:
-        actual = hashlib.md5(contents, usedforsecurity=False).hexdigest()
-        if actual != md5:
-            raise BadInput(f"{path}: wrong or damaged file, the MD5 of its contents is {actual} and not {md5}")
     return np.frombuffer(contents, np.uint8, offset=start).reshape(shape)
-
-
-def _unpacked(path: Path) -> bytes:
-    try:
-        packed = path.read_bytes()
-        return gzip.decompress(packed) if packed.startswith(GZIP) else packed
-    except EOFError:
-        raise BadInput(f"{path}: truncated, its gzip stream is incomplete") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise BadInput(f"{path}: damaged gzip file ({error})") from None
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read ({error.strerror})") from None

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from highway_bench.data._files import contents_of
 from highway_bench.data._hub import read_columns
 from highway_bench.data._vader import CORPORA, read_ratings
 from highway_bench.errors import BadInput
@@ -67,6 +68,8 @@ def file_texts(path: Path) -> list[str]:
     """
     if not os.path.exists(path):  # false for a name that is too long, where Path.exists raises
         raise BadInput(f"{path}: there is no such file or folder")
+    if not (path.is_file() or path.is_dir()):
+        raise BadInput(f"{path}: neither a file nor a folder, so it is read once only: save it to a file first")
     files = [path]
     if path.is_dir():
         files = sorted(
@@ -80,11 +83,9 @@ def file_texts(path: Path) -> list[str]:
 
 
 def read_text(file: Path) -> str:
-    """The text of a file in UTF-8; raises ``BadInput`` for any other file."""
+    """The text of a file in UTF-8, plain or gzip; raises ``BadInput`` for any other file."""
+    contents = contents_of(file)
     try:
-        contents = file.read_bytes()
         return contents.decode("utf-8")
-    except OSError as error:
-        raise BadInput(f"{file}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError as error:
         raise BadInput(f"{file}: not text in UTF-8, byte {contents[error.start]:#04x} at {error.start:,}") from None

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from highway_bench.data._folder import VARIABLE, cache_folder, find_folder
+from highway_bench.data._folder import cache_folder, find_folder, how_to_give
 from highway_bench.errors import BadInput
 
 PACKAGE = "vaderSentiment==0.5"
@@ -61,8 +61,7 @@ def find(corpus: Corpus) -> Path | None:
 def absent(corpus: Corpus) -> str:
     """The message that says how to obtain a corpus that is in no folder."""
     return (
-        f"{corpus.file} is in no folder; run 'highway-bench data fetch sentiment', or set {VARIABLE} to a folder "
-        f"with it in its folder 'sentiment'"
+        f"{corpus.file} is in no folder; run 'highway-bench data fetch sentiment', or {how_to_give('sentiment', 'it')}"
     )
 
 

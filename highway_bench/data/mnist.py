@@ -1,8 +1,7 @@
-"""``mnist``: the whole of MNIST, from IDX files in a folder or from OpenML."""
+"""``mnist``: the whole of MNIST, from files in a folder or from OpenML."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from http.client import HTTPException
@@ -11,27 +10,17 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from highway_bench.data._digit_images import DigitImages
-from highway_bench.data._folder import VARIABLE, cache_folder, find_folder
-from highway_bench.data._idx import read_idx
+from highway_bench.data._folder import cache_folder, how_to_give
 from highway_bench.data._labels import commonest_share, label_entropy
+from highway_bench.data._mnist_files import WANTED, Bytes, find_mnist, read_mnist
 from highway_bench.data.base import Data, Split, register_dataset
 from highway_bench.errors import BadInput
 
-# MD5 of the unpacked files, training images and labels first, then the test set's
-SUMS: Mapping[str, str] = {
-    "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
-    "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
-    "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
-    "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
-}
 # Images of each digit: the chance scores follow from these without the files
 TRAIN_COUNTS = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
 TEST_COUNTS = (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009)
-
-Bytes = NDArray[np.uint8]
 
 
 @register_dataset(
@@ -43,9 +32,10 @@ Bytes = NDArray[np.uint8]
 class Mnist(DigitImages):
     """MNIST: 60,000 training and 10,000 test images of 28 × 28 pixels, as published.
 
-    Read from the four IDX files (plain or ``.gz``) in the folder ``mnist`` of ``HIGHWAY_BENCH_DATA``, in that folder
-    itself, or in ``mnist`` of the cache folder, and compared with their known MD5 sums. Where there are none, OpenML's
-    copy is downloaded into the cache folder once.
+    Read from the four IDX files or two CSV tables (plain or ``.gz``), as their authors, torchvision, Kaggle or EMNIST
+    lay them out, in the folder ``mnist`` of ``HIGHWAY_BENCH_DATA``, in that folder itself, or in ``mnist`` of the cache
+    folder, and compared with their known MD5 sums. Where there are none, OpenML's copy is downloaded into the cache
+    folder once.
 
     ``test_share``, if given, draws another test set from all 70,000 images, at random by the seed that the data are
     loaded with: 0.25 leaves 52,500 images for training. ``chance_loss`` and ``chance_accuracy`` remain those of the
@@ -70,7 +60,9 @@ class Mnist(DigitImages):
         return commonest_share(TRAIN_COUNTS, TEST_COUNTS)
 
     def missing(self) -> str | None:
-        return None if _folder() else "no folder has MNIST's IDX files; they would be downloaded from OpenML"
+        if find_mnist():
+            return None
+        return f"no folder has MNIST's files; they would be downloaded from OpenML; {how_to_give('mnist', WANTED)}"
 
     def load(self, *, seed: int = 0) -> Data:
         """The data in memory. Raises ``BadInput`` for a missing, truncated or wrong file, or where OpenML fails."""
@@ -78,15 +70,10 @@ class Mnist(DigitImages):
         return data if self.test_share is None else resplit(data, self.test_share, seed)
 
 
-def _folder() -> Path | None:
-    return find_folder("mnist", [name + suffix for name in SUMS for suffix in ("", ".gz")])
-
-
 @cache
 def _load() -> Data:
-    folder = _folder()
-    if folder is not None:
-        train_images, train_labels, test_images, test_labels = read_folder(folder)
+    if files := find_mnist():
+        train_images, train_labels, test_images, test_labels = read_mnist(files)
     else:
         train_images, train_labels, test_images, test_labels = fetch_openml_arrays(cache_folder() / "openml")
     return Data(_split(train_images, train_labels), _split(test_images, test_labels))
@@ -101,26 +88,15 @@ def resplit(data: Data, test_share: float, seed: int) -> Data:
     return Data(Split(inputs[train], targets[train]), Split(inputs[test], targets[test]))
 
 
-def read_folder(folder: Path) -> tuple[Bytes, Bytes, Bytes, Bytes]:
-    """Training images (60000, 28, 28) and labels (60000,), then the test set's, from IDX files in ``folder``.
-
-    Raises ``BadInput`` that names the file which is missing, truncated, damaged or not MNIST's.
-    """
-    train_images, train_labels, test_images, test_labels = (
-        read_idx(_present(folder, name), md5=md5) for name, md5 in SUMS.items()
-    )
-    return train_images, train_labels, test_images, test_labels
-
-
 def fetch_openml_arrays(folder: Path) -> tuple[Bytes, Bytes, Bytes, Bytes]:
-    """As ``read_folder``, from OpenML through scikit-learn, which stores its download in ``folder``.
+    """As ``read_mnist``, from OpenML through scikit-learn, which stores its download in ``folder``.
 
     OpenML has both sets in one table, the training images first. The count of every digit in either part is compared
     with the known one. Raises ``BadInput`` with advice where the table cannot be downloaded or is another one.
     """
     from sklearn.datasets import fetch_openml
 
-    advice = f"set {VARIABLE} to a folder with {', '.join(SUMS)} (plain or .gz), or in its folder 'mnist'"
+    advice = how_to_give("mnist", WANTED)
     try:
         images, labels = fetch_openml(
             "mnist_784",
@@ -138,13 +114,6 @@ def fetch_openml_arrays(folder: Path) -> tuple[Bytes, Bytes, Bytes, Bytes]:
     if counts != [TRAIN_COUNTS, TEST_COUNTS]:
         raise BadInput(f"OpenML's mnist_784 does not have MNIST's counts of digits; {advice}")
     return pixels[:60_000], digits[:60_000], pixels[60_000:], digits[60_000:]
-
-
-def _present(folder: Path, name: str) -> Path:
-    for path in (folder / name, folder / f"{name}.gz"):
-        if path.is_file():
-            return path
-    raise BadInput(f"{folder}: {name} is missing (or {name}.gz), while other files of MNIST are there")
 
 
 def _split(images: Bytes, labels: Bytes) -> Split:

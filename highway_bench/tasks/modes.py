@@ -54,9 +54,9 @@ class CompileMode(ExecutionMode):
             raise Skip(f"block {cell.block!r} says that it does not compile")
 
     def call(self, network: nn.Module) -> NetworkCall:
-        if hasattr(torch.hub.tqdm, "set_lock"):
-            # torch's progress bars would make a lock for several processes, which a worker that is ended leaves behind.
-            torch.hub.tqdm.set_lock(threading.RLock())
+        bars = getattr(torch.hub, "tqdm", None)  # what torch draws its progress with: tqdm, or a stand-in
+        if hasattr(bars, "set_lock"):  # the default is a lock of several processes, which an ended worker leaves
+            bars.set_lock(threading.RLock())
         compiled: NetworkCall = torch.compile(as_new_function(network), dynamic=False)
         return compiled
 

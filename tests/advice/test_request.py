@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import math
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from highway_bench.advice.about import own_norms
+from highway_bench.advice.batches import pair_of
 from highway_bench.advice.fit import workers_that_fit
 from highway_bench.advice.own_loss import constant_loss_under
 from highway_bench.advice.request import AdviceRequest
@@ -49,6 +55,79 @@ def test_a_causal_layer_reads_a_text(layers: str, examples: str, ask: Ask, tmp_p
     assert cell.recipe["warm_up"] == 10
     with pytest.raises(BadInput, match="reads later steps"):
         ask(f"{examples}:attention_and_mlp", data=str(tmp_path / "text.txt"))
+
+
+def test_what_can_be_read_once_is_saved(layers: str, ask: Ask, tmp_path: Path) -> None:
+    """A pipe, and gzip: workers open a copy, whose name follows its text."""
+    text = "".join(f"{number} sheep\n" for number in range(2_000)).encode()
+    (tmp_path / "text.gz").write_bytes(gzip.compress(text))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    requests = []
+    for contents in (text, gzip.compress(text)):
+        with ThreadPoolExecutor() as pool:
+            pool.submit(pipe.write_bytes, contents)
+            requests.append(ask(f"{layers}:Causal", data=str(pipe)))
+    one, other = (Path(request.data.options["path"]) for request in requests)
+    assert one == other
+    assert one.read_bytes() == text
+    assert "is read once, and saved" in requests[0].data.note
+    assert ask(f"{layers}:Causal", data=str(tmp_path / "text.gz")).data_hash == requests[0].data_hash
+    with pytest.raises(BadInput, match="read once only: save it"):
+        make_dataset("language", path=str(pipe)).load()
+
+
+def test_a_layer_of_vectors_gets_every_step_of_a_text(layers: str, ask: Ask, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"{number} sheep\n" for number in range(2_000)))
+    request = ask(f"{layers}:fine", data=str(text))
+    assert (request.family.kind, request.template.family_options["kind"]) == ("sequence", "sequence")
+    assert request.data.note == "the layer takes vectors, and gets every step"
+    assert ask(f"{layers}:fine").family.kind == "vector"
+    with pytest.raises(BadInput, match="--family-option kind=sequence"):
+        ask(f"{layers}:fine", data=str(text), family_options={"kind": "vector"})
+
+
+def batch(name: str) -> Any:
+    x, y = torch.randn(4, 3), torch.tensor([0, 1, 2, 1])
+    return {
+        "column": (x, y[:, None]),
+        "column of floats": (x, y[:, None].float()),
+        "dictionary": {"inputs": x, "labels": y},
+        "arrays": [x.numpy(), y.tolist()],
+        "no pair": x,
+        "three": (x, y, y),
+        "keys": {"a": x, "b": y},
+        "mask": {"x": x, "mask": x, "y": y},
+        "texts": (["a", "b", "c", "d"], y),
+        "objects": (x.numpy(), [None, object()]),
+        "item": (x[0], 1),
+        "complex": (x.to(torch.complex64), y),
+    }[name]
+
+
+@pytest.mark.parametrize("name", ["column", "column of floats", "dictionary", "arrays"])
+def test_batches_as_people_write_them(name: str) -> None:
+    x, y = pair_of(batch(name), "mine")
+    assert (x.shape, y.shape) == ((4, 3), (4,))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("no pair", r"a batch is a Tensor; yield pairs \(x, y\)"),
+        ("three", r"a batch has 3 parts; yield pairs \(x, y\)"),
+        ("keys", r"a batch has the keys a, b; yield pairs \(x, y\), or dictionaries with two keys, one of them of y, "),
+        ("mask", "a batch has the keys x, mask, y; yield"),
+        ("texts", "x is a list of str; yield a tensor or an array of numbers"),
+        ("objects", "y is a list of NoneType; yield"),
+        ("item", "y is one number; yield batches of items"),
+        ("complex", "x is torch.complex64; yield real numbers"),
+    ],
+)
+def test_what_is_no_batch_is_one_line_with_the_cure(name: str, says: str) -> None:
+    with pytest.raises(BadInput, match=f"^data 'mine': {says}"):
+        pair_of(batch(name), "mine")
 
 
 def test_sequences_read_digits_where_no_text_is_here(

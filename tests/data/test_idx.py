@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from highway_bench.errors import BadInput
 ARRAY = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
 CONTENTS = bytes.fromhex("00000803 00000002 00000003 00000004") + ARRAY.tobytes()
 PACKED = gzip.compress(CONTENTS, mtime=0)  # the same bytes in every process: they name tests
-MD5 = hashlib.md5(CONTENTS, usedforsecurity=False).hexdigest()
 
 
 @pytest.fixture
@@ -28,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
 def test_an_array_comes_back(path: Path, pack: type) -> None:
     path.write_bytes(pack(CONTENTS))
-    assert np.array_equal(read_idx(path, md5=MD5), ARRAY)
+    assert np.array_equal(read_idx(path), ARRAY)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +39,6 @@ def test_an_array_comes_back(path: Path, pack: type) -> None:
         (CONTENTS[:9], "truncated within its header, after 9 bytes"),
         (CONTENTS[:-1], "truncated, its header announces 24 bytes of data and it holds 23"),
         (CONTENTS + b"\0", "too long, its header announces 24 bytes of data and it holds 25"),
-        (CONTENTS[:-1] + b"\0", f"wrong or damaged file, the MD5 of its contents is [0-9a-f]{{32}} and not {MD5}"),
         (PACKED[:-9], "truncated, its gzip stream is incomplete"),
         (PACKED[:-8] + bytes(8), "damaged gzip file"),
         (PACKED[:12] + b"\xff" * 8 + PACKED[20:], "damaged gzip file"),
@@ -51,7 +48,7 @@ def test_an_array_comes_back(path: Path, pack: type) -> None:
 def test_a_bad_file_is_named_with_its_fault(path: Path, contents: bytes, fault: str) -> None:
     path.write_bytes(contents)
     with pytest.raises(BadInput, match=f"some-idx3-ubyte: {fault}") as caught:
-        read_idx(path, md5=MD5)
+        read_idx(path)
     assert "\n" not in str(caught.value)
 
 
@@ -69,6 +66,6 @@ def test_wherever_a_file_is_cut(tmp_path_factory: pytest.TempPathFactory, cut: i
     path.write_bytes(whole[:cut])
     if cut < len(whole):
         with pytest.raises(BadInput):
-            read_idx(path, md5=MD5)
+            read_idx(path)
     else:
-        assert np.array_equal(read_idx(path, md5=MD5), ARRAY)
+        assert np.array_equal(read_idx(path), ARRAY)

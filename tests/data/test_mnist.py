@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
+import gzip
+import struct
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -13,16 +16,9 @@ import pytest
 import sklearn.datasets
 import torch
 
-from highway_bench.data import Data, Split, make_dataset
-from highway_bench.data.mnist import (
-    SUMS,
-    TEST_COUNTS,
-    TRAIN_COUNTS,
-    _load,
-    fetch_openml_arrays,
-    read_folder,
-    resplit,
-)
+from highway_bench.data import Data, Split, _mnist_files, make_dataset
+from highway_bench.data._mnist_files import SUMS, find_mnist, md5_of, read_mnist
+from highway_bench.data.mnist import TEST_COUNTS, TRAIN_COUNTS, _load, fetch_openml_arrays, resplit
 from highway_bench.errors import BadInput
 
 
@@ -34,21 +30,98 @@ def real(data_folder: Path) -> Path:
 
 
 @pytest.fixture
-def copied(real: Path, tmp_path: Path) -> Path:
-    for name in SUMS:
-        shutil.copyfile(real / f"{name}.gz", tmp_path / f"{name}.gz")
-    return tmp_path
-
-
-@pytest.fixture
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "highway_bench"
 
 
-def test_the_real_files_have_the_counts_that_chance_is_computed_from(real: Path) -> None:
-    train_images, train_labels, test_images, test_labels = read_folder(real)
+@pytest.fixture
+def small(nowhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The data folder, and an MNIST of three images a part in place of the real one."""
+    images, labels = np.arange(3 * 28 * 28, dtype=np.uint8).reshape(3, 28, 28), np.array([3, 1, 2], np.uint8)
+    sums = (md5_of(part) for part in (images, labels, images[:2], labels[:2]))
+    monkeypatch.setattr(_mnist_files, "SUMS", dict(zip(SUMS, sums, strict=True)))
+    monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(tmp_path))
+    return tmp_path
+
+
+def write_idx(array: np.ndarray, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    contents = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape) + array.tobytes()
+    path.write_bytes(gzip.compress(contents) if path.suffix == ".gz" else contents)
+
+
+def write_small(folder: Path, name: str, *, transposed: bool = False) -> None:
+    """Write the small MNIST; ``name`` has a place for the part, the kind and the number of axes."""
+    images, labels = np.arange(3 * 28 * 28, dtype=np.uint8).reshape(3, 28, 28), np.array([3, 1, 2], np.uint8)
+    for part, rows in (("train", 3), ("test" if "emnist" in name else "t10k", 2)):
+        given = images.swapaxes(1, 2) if transposed else images
+        write_idx(given[:rows], folder / name.format(part, "images", 3))
+        write_idx(labels[:rows], folder / name.format(part, "labels", 1))
+
+
+def write_tables(folder: Path, *, header: bool, suffix: str = "") -> None:
+    for part, rows in (("train", 3), ("test", 2)):
+        images, labels = np.arange(3 * 784, dtype=np.uint8).reshape(3, 784), [3, 1, 2]
+        lines = [",".join(map(str, [labels[row], *images[row]])) for row in range(rows)]
+        text = "\n".join(([",".join(["label", *(f"p{n}" for n in range(784))])] if header else []) + lines).encode()
+        (folder / f"mnist_{part}.csv{suffix}").write_bytes(gzip.compress(text) if suffix else text)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(partial(write_small, name="mnist/{}-{}-idx{}-ubyte.gz"), id="published"),
+        pytest.param(partial(write_small, name="MNIST/raw/{}-{}-idx{}-ubyte"), id="torchvision"),
+        pytest.param(partial(write_small, name="{0}-{1}-idx{2}-ubyte/{0}-{1}-idx{2}-ubyte"), id="Kaggle, in folders"),
+        pytest.param(partial(write_small, name="{}-{}.idx{}-ubyte"), id="Kaggle, with a dot"),
+        pytest.param(partial(write_small, name="gzip/emnist-mnist-{}-{}-idx{}-ubyte.gz", transposed=True), id="EMNIST"),
+        pytest.param(partial(write_tables, header=True), id="Kaggle, csv"),
+        pytest.param(partial(write_tables, header=False, suffix=".gz"), id="csv.gz"),
+    ],
+)
+def test_layouts_that_people_have(small: Path, write: Callable[[Path], None]) -> None:
+    write(small)
+    train_images, train_labels, _, test_labels = read_mnist(find_mnist())
+    assert np.array_equal(train_images, np.arange(3 * 28 * 28, dtype=np.uint8).reshape(3, 28, 28))
+    assert (train_labels.tolist(), test_labels.tolist()) == ([3, 1, 2], [3, 1])
+    assert make_dataset("mnist").missing() is None
+
+
+def test_a_file_that_is_not_mnists_is_named(small: Path) -> None:
+    write_small(small, "emnist-mnist-{}-{}-idx{}-ubyte")
+    write_idx(np.zeros((3, 28, 28), np.uint8), small / "emnist-mnist-train-images-idx3-ubyte")
+    with pytest.raises(BadInput, match="emnist-mnist-train-images-idx3-ubyte: EMNIST's own digits"):
+        read_mnist(find_mnist())
+    write_small(small / "mnist", "{}-{}-idx{}-ubyte")  # comes first
+    write_idx(np.array([1, 2], np.uint8), small / "mnist" / "t10k-labels-idx1-ubyte")
+    with pytest.raises(BadInput, match="t10k-labels-idx1-ubyte: wrong or damaged file, the MD5"):
+        read_mnist(find_mnist())
+
+
+@pytest.mark.parametrize("text", ["label,a\n1,2\n", "1,2\n3,4,5\n", "label\n300\n", ""])
+def test_another_table_is_named(small: Path, text: str) -> None:
+    for part in ("train", "test"):
+        (small / f"mnist_{part}.csv").write_text(text)
+    with pytest.raises(BadInput, match=r"mnist_train\.csv: not a table with a label and 784 pixels") as caught:
+        read_mnist(find_mnist())
+    assert "\n" not in str(caught.value)
+
+
+def test_what_was_searched_and_found_is_said(small: Path) -> None:
+    (small / "train.csv").write_text("")
+    reason = make_dataset("mnist").missing()
+    assert reason is not None
+    assert "set HIGHWAY_BENCH_DATA" not in reason
+    assert f"{small / 'mnist'} is not there; {small} has train.csv; " in reason
+
+
+def test_the_real_files_have_the_counts_that_chance_is_computed_from(
+    real: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(real))
+    train_images, train_labels, test_images, test_labels = read_mnist(find_mnist())
     assert train_images.shape == (60_000, 28, 28)
     assert test_images.shape == (10_000, 28, 28)
     assert tuple(np.bincount(train_labels)) == TRAIN_COUNTS
@@ -60,19 +133,6 @@ def test_counts_add_up() -> None:
     mnist = make_dataset("mnist")
     assert mnist.chance_loss == pytest.approx(2.3012, abs=1e-4)  # a little below ln 10: the classes are not equal
     assert mnist.chance_accuracy == 0.1135
-
-
-def test_a_truncated_file_is_named(copied: Path) -> None:
-    path = copied / "train-images-idx3-ubyte.gz"
-    path.write_bytes(path.read_bytes()[:100_000])
-    with pytest.raises(BadInput, match=r"train-images-idx3-ubyte\.gz: truncated"):
-        read_folder(copied)
-
-
-def test_a_file_in_the_place_of_another_is_named(copied: Path) -> None:
-    shutil.copyfile(copied / "t10k-labels-idx1-ubyte.gz", copied / "train-labels-idx1-ubyte.gz")
-    with pytest.raises(BadInput, match=r"train-labels-idx1-ubyte\.gz: wrong or damaged file"):
-        read_folder(copied)
 
 
 def test_a_missing_file_is_named_and_nothing_is_downloaded(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:

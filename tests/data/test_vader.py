@@ -160,7 +160,7 @@ def test_a_missing_file_says_how_to_obtain_it(corpora: dict[str, Corpus]) -> Non
     with pytest.raises(
         BadInput,
         match=r"tweets\.tsv is in no folder; run 'highway-bench data fetch sentiment', or "
-        "set HIGHWAY_BENCH_DATA",
+        r"set HIGHWAY_BENCH_DATA to a folder with it; searched: .*/sentiment is not there",
     ):
         read_ratings(corpora["tweets"])
 

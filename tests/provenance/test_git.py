@@ -39,7 +39,7 @@ def test_a_checkout_that_git_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """As one of another owner: its commit is unknown, and that is said."""
     (tmp_path / "package" / ".git").mkdir(parents=True)
     git = tmp_path / "git"
-    git.write_text("#!/bin/sh\nprintf \"fatal: detected dubious ownership\\n\\n\\tgit config x\\n\" >&2; exit 128\n")
+    git.write_text('#!/bin/sh\nprintf "fatal: detected dubious ownership\\n\\n\\tgit config x\\n" >&2; exit 128\n')
     git.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.warns(UserWarning, match="commit of the source is unknown.*dubious ownership; git config x"):
