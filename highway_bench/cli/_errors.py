@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from highway_bench.terminal import printable, replace_unprintable
 
 INTERRUPTED = 128 + signal.SIGINT
 PIPE_CLOSED = 128 + signal.SIGPIPE
+PACKAGE = Path(__file__).parents[1]
+PYTHONS_FORMAT = warnings.formatwarning
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -45,6 +48,7 @@ class Commands(TyperGroup):
         if sys.stdout is None:  # closed by the shell: >&-
             sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (until the process ends)
         replace_unprintable()
+        warnings.formatwarning = formatted
         try:
             return super().main(*arguments, **options)
         except OSError as error:
@@ -69,6 +73,15 @@ class Commands(TyperGroup):
             close_stdout()  # the reader, such as head, has exited
             raise typer.Exit(PIPE_CLOSED) from None
         return result
+
+
+def formatted(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """A warning of this package's own in one line; another one as Python has it."""
+    if category is UserWarning and Path(filename).is_relative_to(PACKAGE):
+        return f"highway-bench: {printable(str(message))}\n"
+    return PYTHONS_FORMAT(message, category, filename, lineno, line)
 
 
 def close_stdout() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 
 import torch
 import torch.hub
@@ -54,7 +55,7 @@ class CompileMode(ExecutionMode):
             raise Skip(f"block {cell.block!r} says that it does not compile")
 
     def call(self, network: nn.Module) -> NetworkCall:
-        bars = getattr(torch.hub, "tqdm", None)  # what torch draws its progress with: tqdm, or a stand-in
+        bars: Any = getattr(torch.hub, "tqdm", None)  # what torch draws its progress with: tqdm, or a stand-in
         if hasattr(bars, "set_lock"):  # the default is a lock of several processes, which an ended worker leaves
             bars.set_lock(threading.RLock())
         compiled: NetworkCall = torch.compile(as_new_function(network), dynamic=False)

@@ -73,18 +73,10 @@ def test_they_do_not_import_from_the_working_folder(tmp_path: Path) -> None:
         "    assert call_in(1, os.getcwd) == sys.argv[1]\n"
         "    assert 'PYTHONSAFEPATH' not in os.environ\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        env=without_safe_path(),
-        check=False,
-    )
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=kept, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def without_safe_path() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
 
 
 def test_processes_are_sampled_until_it_is_precise() -> None:
