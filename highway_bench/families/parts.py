@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from highway_bench.errors import BadInput
 from highway_bench.families._site import FEATURE_AXIS, Gate, Kind, Site
@@ -14,8 +15,14 @@ from highway_bench.families.init import init_gate_
 
 
 def count_parameters(module: nn.Module) -> int:
-    """Parameters of ``module``, each counted once."""
-    return sum(parameter.numel() for parameter in module.parameters())
+    """Numbers that training changes in ``module``: frozen parameters do not count, and a complex one counts twice.
+
+    A parameter that modules share counts once. Raises ``BadInput`` where one has no shape before a first call.
+    """
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    if any(map(is_lazy, trained)):
+        raise BadInput(f"the parameters of a {type(module).__name__} have no shape before its first call")
+    return sum(parameter.numel() * (2 if parameter.is_complex() else 1) for parameter in trained)
 
 
 class Maps(DirectParts):

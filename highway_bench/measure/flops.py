@@ -14,12 +14,12 @@ the unfused one has 2 ×.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.module_tracker import ModuleTracker
 
 Shape = Sequence[int]
 
@@ -30,15 +30,25 @@ def count_flops(fn: Callable[[], object]) -> int:
     A compiled function runs eagerly here, so the count is the network's, not the compiler's. Otherwise one call of a
     compiled function under a dispatch mode would make torch run it eagerly for the rest of the process.
     """
-    with (
-        torch.compiler.set_stance("force_eager"),
-        warnings.catch_warnings(),
-        FlopCounterMode(display=False, custom_mapping=_FORMULAS) as counter,
-    ):
-        # The counter's hooks only record module names, so a compiled module may call them twice.
-        warnings.filterwarnings("ignore", message="Using `torch.compile")
+    counter = FlopCounterMode(display=False, custom_mapping=_FORMULAS)
+    counter.mod_tracker = _NoModules()
+    with torch.compiler.set_stance("force_eager"), counter:
         fn()
     return int(counter.get_total_flops())
+
+
+class _NoModules(ModuleTracker):
+    """Counts for no module, only for the whole.
+
+    Torch's own tracker hooks the inputs of every module. Where such an input is a parameter, as in spectral norm, the
+    hook makes ``torch.autograd.grad`` raise.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """No hook to remove."""
 
 
 def multiply_adds(flops: float) -> float:

@@ -180,7 +180,15 @@ def tracker_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> in
     held = list(held)
     from torch.distributed._tools.mem_tracker import MemTracker  # here: its import takes as long as torch's
 
-    tracker = MemTracker()
+    class Tracker(MemTracker):
+        """Leaves out the hooks that tell gradients from other tensors: a frozen parameter cannot have one."""
+
+        def _track_module_params_and_buffers(
+            self, module: nn.Module, install_grad_hooks: bool = False
+        ) -> tuple[int, int]:
+            return super()._track_module_params_and_buffers(module, install_grad_hooks=False)
+
+    tracker = Tracker()
     tracker.track_external(*held)
     # Compilation is disabled: a compiled function called under a dispatch mode would never run compiled again.
     with torch.compiler.set_stance("force_eager"), tracker:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from ..errors import BadInput
 
@@ -49,6 +50,21 @@ def use_precision(name: str) -> None:
         _set_float32("high", in_cudnn=True)
     else:
         ieee_float32()
+
+
+def cast(network: nn.Module, dtype: torch.dtype, device: torch.device | None = None) -> nn.Module:
+    """``network`` with its real numbers in ``dtype``, its complex ones in the complex dtype of that precision, and its
+    integers as they are; on ``device``, if one is given.
+
+    ``nn.Module.to`` would discard imaginary parts.
+    """
+
+    def converted(part: Tensor) -> Tensor:
+        of_complex = dtype.to_complex() if part.is_complex() else part.dtype
+        return part.to(device or part.device, dtype if part.is_floating_point() else of_complex)
+
+    moved: nn.Module = network._apply(converted)
+    return moved
 
 
 @contextmanager

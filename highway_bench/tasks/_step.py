@@ -38,9 +38,9 @@ class StackStep:
     """The workload of a cell without a data set: enter → connections → leave on a standard-normal input.
 
     The phase ``forward`` evaluates without gradients. ``forward-backward`` also computes the gradient of every
-    parameter, for a fixed standard-normal gradient of the output. ``train-step`` also updates the parameters by SGD
-    with momentum, as trainability does. A compiled network compiles at the first step, and a CUDA graph is captured
-    there.
+    parameter that is not frozen, for a fixed standard-normal gradient of the output. ``train-step`` also updates these
+    parameters by SGD with momentum, as trainability does. Parameters that the output does not depend on have no
+    gradient and are not updated. A compiled network compiles at the first step, and a CUDA graph is captured there.
     """
 
     def __init__(self, cell: Cell) -> None:
@@ -60,6 +60,11 @@ class StackStep:
             raise Skip("the network has no parameters, so there is no gradient to take")
         self.optimiser = UPDATE.optimiser_for(self.network) if self.parameters else None
         self.start = [parameter.detach().clone() for parameter in self.parameters] if cell.phase == "train-step" else []
+        self.buffers = [
+            (module, name, buffer, buffer.clone())
+            for module in self.network.modules()
+            for name, buffer in module.named_buffers(recurse=False)
+        ]
         self.network.train(cell.phase != "forward")
         self._evict = cache_eviction(self.device)
         EXECUTION_MODES[cell.mode].check(cell)
@@ -83,10 +88,13 @@ class StackStep:
         synchronise(self.device)
 
     def restore(self) -> None:
-        """Restore the starting weights, set the momenta to zero, and evict a GPU's cache."""
+        """Restore the starting weights and buffers, set the momenta to zero, and evict a GPU's cache."""
         with torch.no_grad():
             for parameter, start in zip(self.parameters, self.start, strict=False):
                 parameter.copy_(start)
+            for module, name, buffer, start in self.buffers:
+                buffer.copy_(start)
+                setattr(module, name, buffer)  # a step may have put another tensor in its place
         if self.optimiser is not None:
             for state in self.optimiser.state.values():
                 state["momentum_buffer"].zero_()
@@ -103,7 +111,7 @@ class StackStep:
                 network(self.x)
 
         def forward_backward() -> None:
-            torch.autograd.grad(network(self.x), self.parameters, self.cotangent)
+            torch.autograd.grad(network(self.x), self.parameters, self.cotangent, allow_unused=True)
 
         def train_step() -> None:
             assert self.optimiser is not None
@@ -118,13 +126,15 @@ class StackStep:
         """The least bytes that a step moves.
 
         Forward, it reads every weight once, and reads the input and writes the output of every connection. A backward
-        pass moves twice as much again, for the gradients of weights and activations. A training step also has what the
-        optimiser reads and writes of every weight.
+        pass moves twice as much again, for the gradients of weights and activations; frozen weights have none. A
+        training step also has what the optimiser reads and writes of every weight that it trains.
         """
         connections = self.cell.depth * len(cell_family(self.cell).sublayers)
-        moved = self.params + 2 * connections * self.x.numel()
+        weights, trained = (sum(one.nbytes for one in part) for part in (self.network.parameters(), self.parameters))
+        activations = 2 * connections * self.x.numel() * self.x.element_size()
+        moved = weights + activations
         if self.cell.phase != "forward":
-            moved *= 3
+            moved += weights + trained + 2 * activations
         if self.cell.phase == "train-step":
-            moved += OPTIMISER_MOVES * sum(parameter.numel() for parameter in self.parameters)
-        return moved * self.x.element_size()
+            moved += OPTIMISER_MOVES * trained
+        return moved

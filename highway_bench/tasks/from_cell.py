@@ -15,7 +15,7 @@ from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import Family, make_family
 from highway_bench.matching import mismatch
-from highway_bench.measure.precision import TF32, torch_dtype, use_precision
+from highway_bench.measure.precision import TF32, cast, torch_dtype, use_precision
 from highway_bench.network import build
 from highway_bench.stem_head import Incompatible, feature_positions
 from highway_bench.tasks.base import Skip
@@ -108,7 +108,7 @@ def started_stack(cell: Cell) -> nn.Module:
 def on_device(network: nn.Module, cell: Cell) -> nn.Module:
     """``network`` on the cell's device, in its dtype, with whose precision this process computes from now on."""
     use_precision(cell.dtype)
-    return network.to(device=cell_device(cell), dtype=cell_dtype(cell))
+    return cast(network, cell_dtype(cell), cell_device(cell))
 
 
 def cell_dataset(cell: Cell) -> DataSet | None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from highway_bench.cell import Cell
+from highway_bench.measure.precision import cast
 from highway_bench.success.judging import Judgement
 from highway_bench.tasks._gated_layers import gate_biases
 from highway_bench.tasks._lesions import lesions
@@ -132,7 +133,7 @@ class GatesTask(Trainability):
         record = NetworkRecord.of(network, split, kind)
         for metric, value in record.network_values().items():
             yield Measurement(metric=metric, value=value)
-        start = started_network(cell).to(cell_dtype(cell))  # built again: the trained one may be from a checkpoint
+        start = cast(started_network(cell), cell_dtype(cell))  # built again: the trained one may be from a checkpoint
         yield from measurements_by_layer("gate_bias_start", gate_biases(start))
         yield from measurements_by_layer("gate_bias_end", gate_biases(network))
         for metric, values in record.layer_values().items():

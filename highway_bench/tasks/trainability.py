@@ -211,6 +211,7 @@ class Trainability(Task):
         """Train the group's populations one after the other; each resumes from its checkpoint, and removes it when
         done."""
         waiting = deque(populations_of(cells, checkpoints))
+        alone: dict[Cell, str] = {}  # why, of cells whose population ended during training
         while waiting:
             population = waiting.popleft()
             works: dict[Cell, TrainingWork] = {}
@@ -219,8 +220,20 @@ class Trainability(Task):
                     works[cell] = self.prepare(cell)
                 except USER_ERRORS as error:  # the worker turns it into a status and a row
                     yield Outcome(cell, error=error)
-            if not fits(works, checkpoints):
-                waiting.extendleft(reversed(halves(list(works))))
+                else:
+                    works[cell].why_alone = alone.get(cell, works[cell].why_alone)
+            try:
+                train(works, checkpoints)
+            except (torch.OutOfMemoryError, NotStackable) as error:
+                if len(works) < 2:
+                    raise
+                if checkpoints is not None:
+                    checkpoints.checkpoint(works).remove()
+                parts = halves(list(works))
+                if isinstance(error, NotStackable):
+                    parts = [[cell] for cell in works]
+                    alone |= dict.fromkeys(works, str(error))
+                waiting.extendleft(reversed(parts))
                 works.clear()
                 release(population[0].device)
                 continue
@@ -282,22 +295,6 @@ def evaluation_of(work: TrainingWork) -> Iterator[Measurement]:
     yield Measurement(metric="test_accuracy", value=test.accuracy)
 
 
-def fits(works: Mapping[Cell, TrainingWork], checkpoints: CheckpointFolder | None) -> bool:
-    """``train``; whether the memory sufficed for a population. Where it did not, its checkpoint is removed.
-
-    Raises ``torch.OutOfMemoryError`` for a single run, which cannot be divided.
-    """
-    try:
-        train(works, checkpoints)
-    except torch.OutOfMemoryError:
-        if len(works) < 2:
-            raise
-        if checkpoints is not None:
-            checkpoints.checkpoint(works).remove()
-        return False
-    return True
-
-
 def halves(cells: Sequence[Cell]) -> list[list[Cell]]:
     """``cells`` in two parts of nearly equal size."""
     middle = (len(cells) + 1) // 2
@@ -314,6 +311,9 @@ def train(works: Mapping[Cell, TrainingWork], checkpoints: CheckpointFolder | No
     """Restore ``works`` from their checkpoint, and train several as one population.
 
     A single work, or one whose modules cannot be stacked, trains later in ``Trainability.measurements``.
+
+    Raises ``torch.OutOfMemoryError`` for a population that lacks memory, and ``NotStackable`` for one that turns out
+    during training not to be trainable as one. The works are then of no use.
     """
     members = [work.training for work in works.values()]
     checkpoint = None if checkpoints is None or not works else checkpoints.checkpoint(works)

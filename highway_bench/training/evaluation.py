@@ -33,8 +33,8 @@ class Evaluation(NamedTuple):
 
 
 def device_and_dtype(network: nn.Module) -> tuple[torch.device, torch.dtype]:
-    """The device and the dtype of ``network``'s parameters."""
-    first = next(network.parameters())
+    """The device and the dtype of ``network``'s parameters, complex ones and integers aside."""
+    first = next(parameter for parameter in network.parameters() if parameter.is_floating_point())
     return first.device, first.dtype
 
 

@@ -55,7 +55,8 @@ class Population:
         """Train until every member has ended or ``should_stop`` is true.
 
         ``should_stop`` is called before each step (on a CUDA device, before a step is queued), ``at_check`` every 25
-        steps and at the end; the time of ``at_check`` is not counted."""
+        steps and at the end; the time of ``at_check`` is not counted. Raises ``NotStackable`` where the members turn
+        out not to be trainable as one; they have changed by then."""
         members = self.live
         with repeatable(self.device) as unrepeatable:
             try:
@@ -120,7 +121,7 @@ class Population:
 
     def _step(self, rows: Tensor) -> Tensor:
         losses = self.stacked(*self._batch(rows))
-        self.optimiser.update(torch.autograd.grad(losses.sum(), self.optimiser.parameters))
+        self.optimiser.update(self.stacked.gradients(losses))
         return losses.detach()
 
     def _batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:

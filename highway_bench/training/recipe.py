@@ -95,13 +95,16 @@ class Recipe:
         return items // batch_size if self.last_batch == "drop" else math.ceil(items / batch_size)
 
     def optimiser_for(self, network: nn.Module) -> torch.optim.Optimizer:
-        """The optimiser of all parameters. Biases and gains have no weight decay: it would pull gate biases to 0.
+        """The optimiser of all parameters that are not frozen. Biases and gains have no weight decay: it would pull
+        gate biases to 0.
 
-        A group's ``share`` is the factor on the learning rate of its parameters: see ``Block.scalars``.
+        A group's ``share`` is the factor on the learning rate of its parameters: see ``Block.scalars``. The optimiser
+        is fused, unless a parameter is complex, for which torch has no fused form.
         """
         scalars = scalar_names(network)
         sorted_out: list[list[nn.Parameter]] = [[], [], []]
-        for name, parameter in network.named_parameters():
+        trained = {name: value for name, value in network.named_parameters() if value.requires_grad}
+        for name, parameter in trained.items():
             sorted_out[2 if name in scalars else int(parameter.ndim <= 1)].append(parameter)
         decays, shares = (self.weight_decay, 0.0, 0.0), (1.0, 1.0, SCALAR_SHARE)
         groups = [
@@ -109,7 +112,25 @@ class Recipe:
             for parameters, decay, share in zip(sorted_out, decays, shares, strict=True)
             if parameters
         ]
+        fused = None if any(parameter.is_complex() for parameter in trained.values()) else True
         if self.optimiser == "sgd":
-            return torch.optim.SGD(groups, lr=self.rate, momentum=self.momentum, fused=True)
+            sgd = torch.optim.SGD(groups, lr=self.rate, momentum=self.momentum, fused=fused)
+            if fused and self.momentum:
+                sgd.register_step_pre_hook(start_late_momenta)
+            return sgd
         make = torch.optim.Adam if self.optimiser == "adam" else torch.optim.AdamW
-        return make(groups, lr=self.rate, betas=BETAS, eps=self.epsilon_at(1), fused=True)
+        return make(groups, lr=self.rate, betas=BETAS, eps=self.epsilon_at(1), fused=fused)
+
+
+@torch.no_grad()
+def start_late_momenta(sgd: torch.optim.Optimizer, *_: object) -> None:
+    """Give parameters whose first gradient comes after other parameters' a momentum of 0, which it then equals.
+
+    Torch's fused SGD starts the momenta of a group all at once, and fails where only some exist.
+    """
+    if not sgd.state or len(sgd.state) == sum(len(group["params"]) for group in sgd.param_groups):
+        return
+    for group in sgd.param_groups:
+        for parameter in group["params"]:
+            if parameter.grad is not None and "momentum_buffer" not in sgd.state[parameter]:
+                sgd.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)

@@ -28,8 +28,9 @@ class NotStackable(Exception):
 class Stacked:
     """Calls ``of`` on all P ``networks`` in one pass. Parameters of one name are one tensor (P, …).
 
-    ``example`` are the inputs of ``of`` after the network, each (P, …). They are run forward and backward here, before
-    any training. Raises ``NotStackable`` for networks that cannot be stacked; the networks do not change.
+    ``trained`` are the parameters that are not frozen. ``example`` are the inputs of ``of`` after the network, each
+    (P, …). They are run forward and backward here, before any training. Raises ``NotStackable`` for networks that
+    cannot be stacked; the networks do not change.
     """
 
     def __init__(self, networks: Sequence[nn.Module], of: StatelessCall, example: Sequence[Tensor]) -> None:
@@ -38,23 +39,20 @@ class Stacked:
             raise NotStackable(reason)
         if any(numbers_in(network) != numbers_in(first) for network in networks):
             raise NotStackable("the networks' modules hold other numbers")
-        parameters, buffers = stack_module_state(list(networks))
-        self.parameters: dict[str, Tensor] = dict(parameters)
-        self.trained = {name: value for name, value in self.parameters.items() if value.requires_grad}
-        self._buffers, self._buffer_axes = common_buffers(dict(buffers))
-        self._shell = copy.deepcopy(first).to("meta")
-        self._of = of
         try:
+            parameters, buffers = stack_module_state(list(networks))
+            self.parameters: dict[str, Tensor] = dict(parameters)
+            self.trained = {name: value for name, value in self.parameters.items() if value.requires_grad}
+            self._buffers, self._buffer_axes = common_buffers(dict(buffers))
+            self._shell = copy.deepcopy(first).to("meta")
+            self._of = of
             if (reason := what_changes(first, of, [part[0] for part in example])) is not None:
                 raise NotStackable(reason)
-            gradients = torch.autograd.grad(self(*example).sum(), list(self.trained.values()), allow_unused=True)
+            self.gradients(self(*example))
         except torch.OutOfMemoryError:  # not a matter of vmap
             raise
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, TypeError) as error:  # TypeError: what a module holds cannot be copied
             raise NotStackable(f"{type(error).__name__}: {error}") from error
-        for name, gradient in zip(self.trained, gradients, strict=True):
-            if gradient is None:  # torch's optimisers skip it; a stacked one would let it decay
-                raise NotStackable(f"no gradient reaches {name}")
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor], *parts: Tensor) -> Tensor:
@@ -67,6 +65,21 @@ class Stacked:
         with attention_kernels(inputs[0].device):
             results: Tensor = vmap(one, in_dims=axes)(self.parameters, self._buffers, *inputs)
         return results
+
+    def gradients(self, losses: Tensor) -> tuple[Tensor, ...]:
+        """The gradients (P, …) of the ``trained`` parameters by the networks' ``losses`` (P,).
+
+        Raises ``NotStackable`` where none reaches a parameter: a layer may decide by itself which of its parts it
+        calls. Torch's optimisers leave such a parameter as it is; a stacked one would let it decay.
+        """
+        found: tuple[Tensor | None, ...] = torch.autograd.grad(
+            losses.sum(), list(self.trained.values()), allow_unused=True
+        )
+        gradients = tuple(gradient for gradient in found if gradient is not None)
+        if len(gradients) < len(found):
+            names = [name for name, gradient in zip(self.trained, found, strict=True) if gradient is None]
+            raise NotStackable(f"no gradient reaches {names[0]}")
+        return gradients
 
 
 def attention_kernels(device: torch.device) -> AbstractContextManager[None]:
@@ -96,7 +109,9 @@ def why_not_stacked(network: nn.Module) -> str | None:
     for what, named in (("parameters", network.named_parameters), ("buffers", network.named_buffers)):
         if len(list(named(remove_duplicate=False))) > len(list(named())):
             return f"{what} are shared"
-    kinds = {parameter.dtype for parameter in network.parameters()}
+    kinds = {parameter.dtype for parameter in network.parameters() if parameter.requires_grad}
+    if any(kind.is_complex for kind in kinds):
+        return "the stacked optimisers take no complex parameters"
     if not kinds <= {torch.float32, torch.float64}:
         return "rates of single members would be rounded to half precision"
     return None
