@@ -25,7 +25,7 @@ def matched_width(
 
     ``match`` is the cost: ``params`` or ``flops`` per layer, or ``width`` (the width itself). Widths are multiples of
     the family's ``width_step`` and of ``snap``. Where no multiple of ``snap`` has a cost within 5 % of plain's,
-    ``snap`` is halved. Raises ``BadInput`` where plain cannot have the nominal width.
+    ``snap`` is halved. Raises ``BadInput`` where plain cannot have the nominal width, or costs nothing.
 
     >>> matched_width(blocks.get("highway"), make_family("dense"), 71, "params")  # 5,112 and 5,100 parameters
     50
@@ -34,7 +34,7 @@ def matched_width(
     if match == "width" or spec.baseline:
         return nominal
     cost = layer_cost(spec, family, match, positions)
-    budget = layer_cost(baseline(), family, match, positions)(nominal)
+    budget = plain_cost(family, nominal, match, positions)
     width = _nearest(cost, budget, math.lcm(family.width_step, snap))
     while snap > 1 and abs(cost(width) / budget - 1) > TOLERANCE:
         snap //= 2
@@ -63,11 +63,19 @@ def layer_cost(spec: BlockSpec, family: Family, match: Match, positions: int | N
     raise BadInput(f"a budget is params or flops, not {match!r}")
 
 
+def plain_cost(family: Family, nominal: int, match: Match, positions: int | None = None) -> int:
+    """The cost of one layer of plain at the nominal width; raises ``BadInput`` where there is none to match."""
+    cost = layer_cost(baseline(), family, match, positions)(nominal)
+    if cost == 0:
+        what = "parameters that train" if match == "params" else "matrix products"
+        raise BadInput(f"family {family.name!r} has no {what}, so that no {match} can be matched: choose match=width")
+    return cost
+
+
 def mismatch(
     spec: BlockSpec, family: Family, width: int, nominal: int, match: Match, positions: int | None = None
 ) -> float:
     """A layer's cost at ``width`` relative to plain's at ``nominal``, minus 1; 0 if ``match`` is ``width``."""
     if match == "width":
         return 0.0
-    budget = layer_cost(baseline(), family, match, positions)(nominal)
-    return layer_cost(spec, family, match, positions)(width) / budget - 1.0
+    return layer_cost(spec, family, match, positions)(width) / plain_cost(family, nominal, match, positions) - 1.0

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
+from torch import nn
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Match
 from highway_bench.errors import BadInput
-from highway_bench.families import make_family
+from highway_bench.families import family, make_family
 from highway_bench.matching import baseline, layer_cost, matched_width, mismatch
 from highway_bench.network import build
 from tests.combinations import combinations
@@ -98,3 +101,13 @@ def test_what_cannot_be() -> None:
 def test_the_smallest_widths() -> None:
     for nominal in range(1, 6):
         assert matched_width(HIGHWAY, DENSE, nominal, "params") >= 1
+
+
+@pytest.mark.parametrize(("match", "lacking"), [("params", "parameters that train"), ("flops", "matrix products")])
+def test_nothing_to_match(match: Match, lacking: str) -> None:
+    still = family(lambda width: nn.Tanh(), kind="vector")
+    message = f"has no {lacking}, so that no {match} can be matched: choose match=width$"
+    for call in (matched_width, partial(mismatch, width=8)):
+        with pytest.raises(BadInput, match=message):
+            call(HIGHWAY, still, nominal=8, match=match)
+    assert matched_width(HIGHWAY, still, 8, "width") == 8

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -34,9 +35,9 @@ def check_inputs(family: Family, width: int) -> None:
 def check_joinable(family: Family, width: int) -> None:
     """Raise ``BadInput`` for a layer that cannot be compared under several connections.
 
-    Such a layer draws random numbers in ``forward``, has a state that one call leaves to the next (the statistics that
-    a batch norm gathers for evaluation are allowed), gives values that are not finite, has no parameters, or shares
-    them with every other layer.
+    Such a layer draws random numbers in ``forward``, has a state that one call leaves to the next (buffers that only
+    training changes are allowed: a batch norm's statistics, a spectral norm's vectors), gives values that are not
+    finite, has no parameters, or shares them with every other layer.
     """
     with torch.device("cpu"), seeded(0):
         x, other = family.example(BATCH, width), family.example(BATCH, width)
@@ -71,15 +72,18 @@ def required_inputs(module: nn.Module) -> list[str]:
 def fault(module: nn.Module, x: Tensor, other: Tensor) -> str | None:
     """Why ``module`` cannot be joined, in words that follow "it"; ``None`` if it can.
 
-    It runs in training mode, several times; a copy is not needed, and some modules have none.
+    It runs several times, in training mode from the same buffers; a copy is not needed, and some modules have none.
     """
+    buffers = {name: value.clone() for name, value in module.named_buffers()}
     module.train()
-    before, _, after = (output(module, given, 1) for given in (x, other, x))
+    before, _, after, drawn = (output(module, *given, buffers) for given in ((x, 1), (other, 1), (x, 1), (x, 2)))
+    module.eval()
+    evaluated, _, again = (output(module, given, 1) for given in (x, other, x))
     if not bool(torch.isfinite(before).all()):
         return "gives values that are not finite"
-    if not same(before, after):
+    if not same(before, after) or not same(evaluated, again):
         return "keeps a state, or draws from a generator of its own: its output depends on the calls before"
-    if not same(after, output(module, x, 2)):
+    if not same(after, drawn):
         return f"draws random numbers in forward{dropouts(module)}"
     return None
 
@@ -91,9 +95,11 @@ def dropouts(module: nn.Module) -> str:
     return f" ({', '.join(dict.fromkeys(active))}): set its dropout to 0" if active else ""
 
 
-def output(module: nn.Module, x: Tensor, seed: int) -> Tensor:
-    """The output for ``x``, with every random generator at ``seed``."""
+def output(module: nn.Module, x: Tensor, seed: int, buffers: Mapping[str, Tensor] = MappingProxyType({})) -> Tensor:
+    """The output for ``x``, with every random generator at ``seed``, from the values of ``buffers``."""
     with all_seeded(seed), torch.no_grad():
+        for name, value in buffers.items():
+            module.get_buffer(name).copy_(value)
         try:
             y: Tensor = module(x.clone())
         except USER_ERRORS as error:  # the user's code

@@ -101,11 +101,16 @@ def sizes(states: Sequence[State]) -> tuple[float, ...]:
     """Root mean square of all numbers of each state; NaN where there are none. Sizes of 1e-200 and 1e200 are exact:
     squares are taken after scaling."""
     values: list[float] = []
-    for rows in stacked_runs([[part.flatten() for part in state] for state in states]):
+    for rows in stacked_runs([[magnitudes(part).flatten() for part in state] for state in states]):
         largest = rows.abs().amax(-1)
         means = (rows / largest.unsqueeze(-1)).square().mean(-1).sqrt()
         values += torch.where(largest > 0, largest * means, largest).tolist()
     return tuple(values)
+
+
+def magnitudes(part: Tensor) -> Tensor:
+    """``part``, or the absolute values of complex numbers."""
+    return part.abs() if part.is_complex() else part
 
 
 def unpadded(part: Tensor, real: Tensor | None) -> Tensor:

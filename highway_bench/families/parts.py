@@ -15,14 +15,22 @@ from highway_bench.families.init import init_gate_
 
 
 def count_parameters(module: nn.Module) -> int:
-    """Numbers that training changes in ``module``: frozen parameters do not count, and a complex one counts twice.
+    """Parameters of ``module``, each counted once, in real numbers. Frozen ones do not count.
 
-    A parameter that modules share counts once. Raises ``BadInput`` where one has no shape before a first call.
+    Raises ``BadInput`` where one has no shape before the module's first call.
+    """
+    return sum(trained_numbers(module).values())
+
+
+def trained_numbers(module: nn.Module) -> dict[int, int]:
+    """The real numbers in each parameter of ``module`` that is not frozen, by its ``id``; two in a complex number.
+
+    Raises ``BadInput`` where a parameter has no shape before the module's first call.
     """
     trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
     if any(map(is_lazy, trained)):
         raise BadInput(f"the parameters of a {type(module).__name__} have no shape before its first call")
-    return sum(parameter.numel() * (2 if parameter.is_complex() else 1) for parameter in trained)
+    return {id(one): one.numel() * (2 if one.is_complex() else 1) for one in trained}
 
 
 class Maps(DirectParts):

@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from highway_bench.analysis.signal import FACTOR, Layer, weights
+from highway_bench.analysis.signal import FACTOR, Layer, magnitudes, weights
 from highway_bench.results.schema import Status
 from highway_bench.tasks._layer_values import measurement, profiled_layers
 from highway_bench.tasks.measurement import Measurement
@@ -42,6 +42,6 @@ def update_measurements(layers: Sequence[Layer], training: Training) -> Iterator
 @torch.no_grad()
 def movement(before: Sequence[Tensor], after: Sequence[Tensor]) -> float:
     """‖ΔW‖/‖W‖ in the Euclidean norm over all matrices of a layer; NaN for a layer without matrices."""
-    changed = sum(float((new - old).double().square().sum()) for old, new in zip(before, after, strict=True))
-    started = sum(float(old.double().square().sum()) for old in before)
+    changed = sum(float(magnitudes(new - old).double().square().sum()) for old, new in zip(before, after, strict=True))
+    started = sum(float(magnitudes(old).double().square().sum()) for old in before)
     return math.sqrt(changed / started) if started else math.nan

@@ -40,6 +40,7 @@ def test_layers_as_users_have_them(examples: str, ask: Ask, layer: str, kind: st
             "state",
             "it keeps a state, or draws from a generator of its own: its output depends on the calls before",
         ),
+        ("state_in_a_buffer", "it keeps a state, or draws from a generator of its own"),
         ("masked", "forward needs mask besides x, but a layer that is joined gets its input alone; compute the mask"),
         ("empty", "cannot be joined: it has no parameters"),
         ("shared", "cannot be joined: its factory returns the same parameters every time"),
@@ -56,6 +57,11 @@ def test_layers_that_cannot_be_joined(layers: str, ask: Ask, layer: str, says: s
 @pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
 def test_a_layer_that_cannot_be_copied_can_be_joined(layers: str, ask: Ask) -> None:
     assert ask(f"{layers}:normed").family.name == f"{layers}:normed"
+
+
+def test_a_weight_whose_estimate_each_step_improves_can_be_joined(layers: str, ask: Ask) -> None:
+    """The state of a spectral norm changes in training alone."""
+    assert ask(f"{layers}:spectral").family.name == f"{layers}:spectral"
 
 
 def test_a_module_that_cannot_be_imported(ask: Ask) -> None:

@@ -76,6 +76,20 @@ def test_weight_gradients_by_hand() -> None:
     assert found.activation[0] == pytest.approx(float(x.square().mean().sqrt()))
 
 
+def test_a_complex_weight_gradient_has_its_absolute_values() -> None:
+    class Filter(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.factors = nn.Parameter(torch.tensor([[3 + 4j], [0.0]]))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return (x * self.factors.conj()).imag
+
+    layer, x = Filter(), torch.ones(1, 1)
+    found = profile([[layer]], lambda: (layer(x) * 2.0).sum(), 1)
+    assert found.weight_gradient == pytest.approx((2.0,))
+
+
 def test_relu_under_he_keeps_the_second_moment() -> None:
     layers: list[nn.Module] = []
     for _ in range(20):

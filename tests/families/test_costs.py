@@ -7,9 +7,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch import nn
 
 from highway_bench.blocks import blocks
+from highway_bench.errors import BadInput
 from highway_bench.families import make_family
+from highway_bench.families.parts import count_parameters
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import build
 from tests.combinations import combinations
@@ -95,3 +98,11 @@ def test_options_that_change_the_cost(family: str, options: dict[str, int], para
     built = make_family(family, **options)
     assert sum(p.numel() for p in build("plain", built, width=8, depth=1).parameters()) == parameters
     assert blocks.get("plain").layer_parameters(built, 8) == parameters
+
+
+def test_parameters_without_a_shape_are_not_counted() -> None:
+    lazy = nn.Sequential(nn.LazyLinear(3))
+    with pytest.raises(BadInput, match=r"^the parameters of a Sequential have no shape before its first call$"):
+        count_parameters(lazy)
+    lazy(torch.zeros(1, 2))
+    assert count_parameters(lazy) == 9

@@ -70,6 +70,13 @@ def test_lstm(dtype: torch.dtype, directions: int, layers: int) -> None:
         assert trained == 3 * forward - layers * directions * 2 * BATCH * hidden * 4 * hidden
 
 
+def test_a_weight_that_is_computed_has_a_gradient_too() -> None:
+    """The parameter is the input of a module, which torch's own tracker of modules hooks."""
+    layer, x = nn.utils.parametrizations.weight_norm(nn.Linear(8, 16)), torch.randn(3, 8)
+    products = count_flops(lambda: torch.autograd.grad(layer(x).sum(), list(layer.parameters())))
+    assert products == 2 * 2 * 3 * 8 * 16
+
+
 def test_elementwise_work_is_not_counted() -> None:
     x = torch.randn(4, 4)
     assert count_flops(lambda: torch.lerp(x, x.relu(), torch.sigmoid(x))) == 0

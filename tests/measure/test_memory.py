@@ -84,6 +84,14 @@ def test_the_profiler_sees_at_least_what_the_tracker_sees() -> None:
     assert tracked <= profiler_peak(step, held=[net, x]) < 3 * tracked
 
 
+def test_a_frozen_parameter_has_no_gradient() -> None:
+    net = make_net()
+    net[0].requires_grad_(False)
+    got = report_of(net)
+    assert (got.parameters, got.gradients) == (PARAMETERS, W2 + B2)
+    assert got.peak < report_of(make_net()).peak
+
+
 def test_buffers_are_counted_apart() -> None:
     net = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
     x = torch.randn(3, 4)

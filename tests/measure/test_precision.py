@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from highway_bench.errors import BadInput
-from highway_bench.measure.precision import ieee_float32, precision, repeatable, torch_dtype, use_precision
+from highway_bench.measure.precision import cast, ieee_float32, precision, repeatable, torch_dtype, use_precision
 
 ROOT = Path(__file__).parents[2]
 CHECK = """
@@ -141,3 +142,17 @@ def run(scripts: Sequence[str], *, override: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_cast_keeps_imaginary_parts_and_integers() -> None:
+    network = nn.Module()
+    network.real, network.filter = (nn.Parameter(torch.randn(3, dtype=one)) for one in (torch.float32, torch.cfloat))
+    network.register_buffer("turn", torch.full((2,), 1j))
+    network.register_buffer("order", torch.arange(3))
+    start = {name: value.clone() for name, value in network.state_dict().items()}
+    parameters = list(network.parameters())
+    double = cast(network, torch.float64).state_dict()
+    dtypes = {"real": torch.float64, "filter": torch.complex128, "turn": torch.complex128, "order": torch.int64}
+    assert {name: value.dtype for name, value in double.items()} == dtypes
+    assert all(torch.equal(value, start[name].to(value.dtype)) for name, value in double.items())
+    assert all(one is other for one, other in zip(network.parameters(), parameters, strict=True))

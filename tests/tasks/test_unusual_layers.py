@@ -1,0 +1,105 @@
+"""Layers with unusual parameters, through every task that takes a step of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from highway_bench.cell import PHASES, Cell
+from highway_bench.families import make_family
+from highway_bench.tasks import tasks
+from highway_bench.tasks._step import StackStep
+from tests import unusual_layers
+
+MakeCell = Callable[..., Cell]
+LAYERS = [f"{unusual_layers.__name__}:{name}" for name in unusual_layers.NAMES]
+
+
+def all_tensors(work: StackStep) -> dict[str, Tensor]:
+    named = (*work.network.named_parameters(), *work.network.named_buffers())
+    return {name: value.detach().clone() for name, value in named}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_step_restores_what_it_changed(cell: MakeCell, layer: str, phase: str) -> None:
+    work = StackStep(cell("throughput", "pre-norm", layer, phase=phase))
+    start = all_tensors(work)
+    for _ in range(2):
+        work.step()
+        if phase == "train-step":
+            assert any(not torch.equal(value, start[name]) for name, value in all_tensors(work).items())
+        work.restore()
+        assert all(torch.equal(value, start[name]) for name, value in all_tensors(work).items())
+    assert work.flops_per_item > 0
+    assert work.least_bytes() > 0
+
+
+def test_a_buffer_that_a_step_exchanges_is_put_back(cell: MakeCell) -> None:
+    work = StackStep(cell("throughput", "plain", f"{unusual_layers.__name__}:spectral"))
+    (norm,) = [part for part in work.network.modules() if hasattr(part, "_u")][:1]
+    u, value = norm._u, norm._u.clone()
+    norm._u = torch.zeros_like(u)
+    work.restore()
+    assert norm._u is u
+    assert torch.equal(u, value)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_bytes_are_counted(cell: MakeCell, layer: str) -> None:
+    one = cell("memory", "pre-norm", layer, phase="train-step")
+    (outcome,) = tasks.get("memory").measure([one])
+    assert outcome.error is None
+    bytes_of = {each.metric: each.value or 0.0 for each in outcome.measurements}
+    assert bytes_of["peak"] > bytes_of["parameters"] >= bytes_of["gradients"] > 0
+    without = layer.rpartition(":")[2] in ("experts", "low_rank")
+    assert (bytes_of["gradients"] < bytes_of["parameters"]) == without
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam", "adamw"])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_they_train(cell: MakeCell, layer: str, optimiser: str) -> None:
+    words = {"dataset": "digits", "steps": 12, "rate": 0.01, "optimiser": optimiser, "clip": 1.0, "batch_size": 20}
+    (outcome,) = tasks.get("trainability").measure([cell("trainability", "pre-norm", layer, **words)])
+    assert outcome.error is None
+    losses = [each.value for each in outcome.measurements if each.metric == "loss"]
+    assert len(set(losses)) == len(losses) > 1
+
+
+@pytest.mark.parametrize(
+    ("layer", "parameters"),
+    [
+        ("low_rank", 2 * 8),  # neither the frozen map nor the integers
+        ("complex_filter", 2 * 5 + 8 * 8 + 8),  # a complex number is two
+        ("normed", 8 * 8 + 8 + 8),
+    ],
+)
+def test_what_trains_is_matched(cell: MakeCell, layer: str, parameters: int) -> None:
+    reference = f"{unusual_layers.__name__}:{layer}"
+    assert make_family(reference).sublayers[0].transform_parameters(8) == parameters
+    assert StackStep(cell("throughput", "plain", reference, depth=3)).params == 3 * parameters
+
+
+def test_every_run_that_a_population_cannot_train_says_why(cell: MakeCell) -> None:
+    """The layer calls all of its parts at first, which only training shows to be not always so."""
+    words: dict[str, Any] = {"dataset": "digits", "steps": 4, "rate": 0.05, "dtype": "float64", "together": 8}
+    family = {"family_options": {"vmap": True}}
+    cells = [cell("trainability", "residual", LAYERS[2], seed=seed, **words, **family) for seed in range(3)]
+    together = list(tasks.get("trainability").measure(cells))
+    assert [outcome.cell for outcome in together] == cells
+    for outcome in together:
+        (alone,) = tasks.get("trainability").measure([outcome.cell.but(recipe={**outcome.cell.recipe, "together": 1})])
+        assert outcome.error is alone.error is None
+        assert final_loss(outcome) == final_loss(alone)
+        (row,) = (one for one in outcome.measurements if one.metric == "together")
+        assert row.value == 1.0
+        assert re.match(r"^trained by itself: no gradient reaches body\.joins\.", row.message or "")
+
+
+def final_loss(outcome: Any) -> float:
+    return next(float(one.value) for one in outcome.measurements if one.metric == "final_loss")
