@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from highway_bench.measure.statistics import CONFIDENCE, RESAMPLES, log10_interval
+from highway_bench.measure.statistics import CONFIDENCE, log10_interval
 from highway_bench.report.format import three
 from highway_bench.report.rows import groups, recipe_of
-from highway_bench.reproduce.quantities import Quantity, expected_best
+from highway_bench.reproduce.quantities import Quantity, best_reach, expected_best, left_out
 from highway_bench.results.schema import OUTCOMES
 
 COLUMNS = [
@@ -94,19 +94,17 @@ def _settings(trial: pd.Series[Any]) -> str:
 def best_ratio(
     name: str, over: NDArray[np.float64], under: NDArray[np.float64], confidence: float = CONFIDENCE
 ) -> Quantity:
-    """The expected best of ``BEST_OF`` trials, ``over`` / ``under``, with a percentile bootstrap over the trials, which
-    are drawn in pairs where there are as many.
+    """The expected best of ``BEST_OF`` trials, ``over`` / ``under``, with the interval of ``best_reach``; trials are
+    pairs where there are as many.
 
-    NaN if both expectations are infinite, and for searches with fewer trials."""
+    NaN if both expectations are infinite, and for searches with fewer trials. Without an interval if one of them is
+    infinite, unless it is without any one trial too."""
     n = min(len(over), len(under))
-    generator = np.random.default_rng(0)
-    drawn = generator.integers(len(over), size=(RESAMPLES, len(over)))
-    others = drawn if len(over) == len(under) else generator.integers(len(under), size=(RESAMPLES, len(under)))
     with np.errstate(invalid="ignore"):  # ∞ − ∞: both arms diverged
         value = float(expected_best(over) - expected_best(under))
-        ratios = expected_best(over[drawn]) - expected_best(under[others])
-    if math.isnan(value):
-        return Quantity(name, math.nan, math.nan, math.nan, n, "×")
-    tail = 50 * (1 - confidence)
-    low, high = np.nanpercentile(ratios, [tail, 100 - tail], method="nearest")
-    return Quantity(name, 10**value, float(10**low), float(10**high), n, "×")
+    if math.isinf(value):
+        surely = np.isinf(expected_best(left_out(over if value > 0 else under))).all()
+        bound = 10**value if surely else math.nan
+        return Quantity(name, 10**value, bound, bound, n, "×")
+    half = best_reach(over, under, confidence)
+    return Quantity(name, 10**value, 10 ** (value - half), 10 ** (value + half), n, "×")

@@ -17,11 +17,19 @@ import numpy as np
 from scipy import stats
 
 from highway_bench.measure.statistics import Array
-from highway_bench.reproduce.quantities import BEST_OF, Region, Statistic, expected_best, order_p, rate, rate_difference
+from highway_bench.reproduce.quantities import (
+    BEST_OF,
+    Region,
+    Statistic,
+    best_reach,
+    expected_best,
+    order_p,
+    rate,
+    rate_difference,
+)
 
 TARGET = 0.8  # the power that a claim should have
 DRAWS, DRAWS_OF_SEARCHES = 4_000, 300
-RESAMPLES = 400  # of the bootstrap within a draw
 MOST = 100  # runs: larger designs are not proposed
 LARGER_SEARCHES = (120, 240, 480)  # trials, which cost less than runs
 MOST_TRIALS = max(LARGER_SEARCHES)
@@ -164,17 +172,13 @@ def intervals(statistic: Statistic, n: int, confidence: float) -> tuple[Array, A
         over, under = rng.normal(size=(2, DRAWS, n))
         return over.min(axis=1) - under.max(axis=1), over.max(axis=1) - under.min(axis=1)
     if statistic is Statistic.BEST:
-        if n < BEST_OF:
+        if n < 2 * BEST_OF:
             return none, none
         share = 1 if n <= MOST else 2  # a large search takes long to draw, and its interval varies less
-        drawn = rng.integers(n, size=(RESAMPLES // share, n))
         over, under = 10 ** rng.normal(size=(2, DRAWS_OF_SEARCHES // share, n))
-        ratios = np.stack(
-            [expected_best(one[drawn]) - expected_best(other[drawn]) for one, other in zip(over, under, strict=True)]
-        )
-        tail = 50 * (1 - confidence)
-        low, high = np.percentile(ratios, [tail, 100 - tail], axis=1)
-        return low, high
+        value = expected_best(over) - expected_best(under)
+        reach = np.array([best_reach(one, other, confidence) for one, other in zip(over, under, strict=True)])
+        return value - reach, value + reach
     # The mean and the standard deviation of n normal values are independent
     if statistic is Statistic.APART:
         spread = np.sqrt(rng.chisquare(n - 1, size=(2, DRAWS)) / (n - 1)).sum(axis=0)

@@ -118,5 +118,5 @@ def test_intervals_that_are_apart_need_a_larger_difference_than_one_of_the_diffe
 
 
 def test_more_trials_show_a_smaller_ratio_of_bests() -> None:
-    ratios = [PowerDesign(Statistic.BEST, n, 0.95, 0.5, ABOVE, ratio=True).smallest() for n in (20, 60)]
+    ratios = [PowerDesign(Statistic.BEST, n, 0.95, 0.5, ABOVE, ratio=True).smallest() for n in (40, 60)]
     assert np.all(np.diff(ratios) < 0)
