@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 from highway_bench.asv_suite.series import SERIES
 from highway_bench.errors import BadInput
 from highway_bench.history.validate import faults
+from highway_bench.provenance.former_names import is_told_apart, machine_of
 from highway_bench.writing import writing
 
 MACHINE = "machine.json"
@@ -63,9 +65,21 @@ class Result:
     commit: str
     data: dict[str, Any]
 
-    @property
+    @cached_property
     def machine(self) -> str:
-        return str(self.data["params"]["machine"])
+        """The machine that measured it, under its present name as far as what is on record tells it."""
+        return machine_of(str(self.data["params"]["machine"]), {"started": self.started})
+
+    @cached_property
+    def started(self) -> str:
+        """When it was measured, in UTC; empty where the file does not say."""
+        times = [row["started_at"] for row in self.rows.values() if row.get("started_at")]
+        return datetime.fromtimestamp(min(times) / 1000, UTC).isoformat() if times else ""
+
+    @property
+    def is_told_apart(self) -> bool:
+        """Whether it is known which machine measured it; if not, nothing is compared with it."""
+        return is_told_apart(self.machine, self.data["params"])
 
     @cached_property
     def rows(self) -> dict[str, BenchmarkRow]:
@@ -206,6 +220,15 @@ def read_results(results: Path) -> Iterator[Result]:
         read_machine(folder)
         for path in result_paths(folder):
             yield read_result(path)
+
+
+def use_present_names(results: Path) -> None:
+    """Move the points in a folder of points to the machines that measured them, from those of former names."""
+    for result in [one for one in read_results(results) if one.machine != one.path.parent.name]:
+        folder, renamed = results / result.machine, {"machine": result.machine}
+        write_json(folder / MACHINE, read_json(result.path.with_name(MACHINE)) | renamed)
+        write_json(folder / result.path.name, result.data | {"params": result.data["params"] | renamed})
+        result.path.unlink()
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:

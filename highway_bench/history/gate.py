@@ -7,6 +7,7 @@ outcome is clean, a regression, or undecided where the machine was too disturbed
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -78,13 +79,15 @@ class Culprit:
 
 @dataclass
 class GateReport:
-    """The gate's result. ``judged`` is the number of series with a recent point and one before it; ``load`` says what
-    disturbed the machine during confirmation."""
+    """The gate's result. ``judged`` is the number of series with a recent point and one before it, or timed in turn
+    without; ``first`` are the machines whose point at HEAD is their first one; ``load`` says what disturbed the machine
+    during confirmation."""
 
     findings: list[GateFinding] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     judged: int = 0
     machines: list[str] = field(default_factory=list)
+    first: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     load: str = ""
     culprits: list[Culprit] = field(default_factory=list)
@@ -99,36 +102,31 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
     """Look for regressions in the last ``window`` measured commits of every machine that was measured at HEAD.
 
     With ``here``, this machine's proposals are timed in turn with the last good commit; nothing more starts after
-    ``seconds``. Those of other machines stay undecided. Raises ``NothingMeasured`` where HEAD has no point on any
-    machine, since older points say nothing about HEAD, and where no series has two points to compare. Raises
-    ``BadInput`` for a tree with uncommitted changes, which the result would not be about.
+    ``seconds``. Those of other machines stay undecided. If this machine has no point with which HEAD can be compared,
+    all times of a quick point are timed in turn with the last commit that has a point of any machine. Points whose
+    machine is not told apart are judged by nothing. Raises ``NothingMeasured`` where HEAD has no point on any machine,
+    since older points say nothing about HEAD, and where no series has two points to compare. Raises ``BadInput`` for a
+    tree with uncommitted changes, which the result would not be about.
     """
     check(paths, window)
     commits = git.line_of(paths.root)
     order = {commit: number for number, commit in enumerate(commits)}
     suite, accepted, report = paths.suite(), accepted_rises(paths, order), GateReport()
+    machines = points_of_machines(paths, order)
     proposed: list[Rise] = []
-    for machine, environments in points_of_machines(paths, order).items():
-        at_head = [results for results in environments if results[-1].commit == commits[-1]]
-        if not at_head:
-            behind = len(order) - 1 - max(order[results[-1].commit] for results in environments)
-            report.lines.append(f"{machine}: not measured at HEAD, last {behind} commits before; not judged")
-            continue
-        report.machines.append(machine)
-        judged: set[Followed] = set()
-        for results in at_head:
-            lines = lines_of(results, suite, accepted, order)
-            recent = list(dict.fromkeys(result.commit for result in results))[-window:]
-            judged |= {
-                of
-                for of, line in lines.items()
-                if len(line) > 1 and line[-1][0] in recent and of.series.judged is not Judged.NOT
-            }
-            report.lost += lost_series(results[-1], suite, lines, recent)
-            proposed += rises(lines, recent)
-        report.judged += len(judged)
-        if not judged:
-            report.lines.append(f"{machine}: HEAD's point is its first one, so nothing was judged")
+    for machine, environments in machines.items():
+        proposed += proposals(report, machine, environments, suite, accepted, order, window)
+    mine: list[Rise] = []
+    if here is not None and (here.name not in machines or here.name in report.first):
+        measured = {result.commit for one in machines.values() for results in one for result in results}
+        mine = unmeasured(here.name, suite, accepted, order, measured)
+    if here is not None and mine:
+        report.judged += len(mine)
+        report.machines = sorted({*report.machines, here.name})
+        report.lines.append(
+            f"{here.name}: it has no point to compare HEAD's with, so times were taken in turn with {mine[0].good[:8]}; "
+            "counts and trainings were not judged"
+        )
     if not report.machines:
         raise NothingMeasured(
             f"nothing was measured at HEAD ({commits[-1][:8]}) on any machine, and a gate that measured nothing does "
@@ -141,17 +139,88 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
         )
     timed = [one for one in proposed if one.of.series.judged is Judged.TIMED]
     report.findings += [GateFinding(one, GateVerdict.REGRESSION) for one in proposed if one not in timed]
-    mine = [one for one in timed if here is not None and one.of.machine == here.name]
+    mine += [one for one in timed if here is not None and one.of.machine == here.name]
     others = [one for one in timed if one not in mine]
     report.findings += [GateFinding(one, GateVerdict.UNDECIDED, remark=ELSEWHERE) for one in others]
     if here is not None and mine:
         load = Load.now()
-        report.findings += confirmed(paths, here, mine, seconds)
+        report.findings += [
+            one
+            for one in confirmed(paths, here, mine, seconds)
+            if one.verdict is not GateVerdict.UNCONFIRMED or not math.isnan(one.rise.before)
+        ]
         report.load = str(load.since())
     found = worst(report.findings)
     report.findings = sorted(found, key=lambda one: (one.rise.of.machine, one.rise.of.cell, one.rise.of.name))
     report.culprits = list(culprits(report.of(GateVerdict.REGRESSION), paths, commits))
     return report
+
+
+def proposals(
+    report: GateReport,
+    machine: str,
+    environments: Sequence[Sequence[Result]],
+    suite: Suite,
+    accepted: Mapping[str, str | None],
+    order: Mapping[str, int],
+    window: int,
+) -> list[Rise]:
+    """What got worse by a machine's points, if it was measured at HEAD; ``report`` receives how much was judged."""
+    if not environments[0][0].is_told_apart:
+        report.lines.append(f"{machine}: several processors had this name, so its points are not judged")
+        return []
+    newest = max(order[results[-1].commit] for results in environments)
+    if newest < len(order) - 1:
+        report.lines.append(
+            f"{machine}: not measured at HEAD, last {len(order) - 1 - newest} commits before; not judged"
+        )
+        return []
+    report.machines.append(machine)
+    judged: set[Followed] = set()
+    found: list[Rise] = []
+    for results in environments:
+        if order[results[-1].commit] < newest:
+            continue
+        lines = lines_of(results, suite, accepted, order)
+        recent = list(dict.fromkeys(result.commit for result in results))[-window:]
+        judged |= {
+            of
+            for of, line in lines.items()
+            if len(line) > 1 and line[-1][0] in recent and of.series.judged is not Judged.NOT
+        }
+        report.lost += lost_series(results[-1], suite, lines, recent)
+        found += rises(lines, recent)
+    report.judged += len(judged)
+    if not judged:
+        report.first.append(machine)
+        report.lines.append(f"{machine}: HEAD's point is its first one, so it was compared with none")
+    return found
+
+
+def unmeasured(
+    machine: str, suite: Suite, accepted: Mapping[str, str | None], order: Mapping[str, int], measured: Collection[str]
+) -> list[Rise]:
+    """The times of a quick point, each proposed as risen since the last commit before HEAD in ``measured``; none where
+    there is no such commit. Series whose rise since then is ``accepted`` are left out."""
+    *before, head = order
+    good = max((commit for commit in before if commit in measured), key=order.__getitem__, default=None)
+    if good is None:
+        return []
+    names = {key: name for name, key in suite.names.items()}
+    every = [
+        Followed(series, cell, machine, f"blocks.{names[series, cell]}")
+        for series in SERIES
+        if series.judged is Judged.TIMED
+        for cell in suite.cells(series, quick=True)
+    ]
+    return [
+        Rise(of, math.nan, math.nan, head, good)
+        for of in every
+        if not any(
+            re.match(pattern, of.name) and (commit is None or order[commit] > order[good])
+            for pattern, commit in accepted.items()
+        )
+    ]
 
 
 def culprits(regressed: Iterable[GateFinding], paths: Paths, order: Sequence[str]) -> Iterable[Culprit]:
@@ -232,6 +301,8 @@ def confirmed(paths: Paths, here: Machine, proposed: Sequence[Rise], seconds: fl
 
 def verdict_on(rise: Rise, compared: Compared, confidence: float = 2 * CONFIDENCE - 1) -> GateFinding:
     """The verdict on a proposed time that was compared; ``confidence`` is that of a two-sided interval."""
+    if math.isnan(rise.before) and compared.reason and not compared.failed:  # the last good commit lacks the cell
+        return GateFinding(rise, GateVerdict.UNCONFIRMED, remark=compared.reason)
     if compared.reason:
         return GateFinding(rise, GateVerdict.UNDECIDED, remark=compared.reason)
     if compared.excludes(EXCLUDED):

@@ -38,7 +38,8 @@ class Followed(NamedTuple):
 
 
 class Rise(NamedTuple):
-    """A series that got worse: its value before and now, the first bad commit and the last good one before it."""
+    """A series that got worse: its value before and now, the first bad commit and the last good one before it. The
+    values are NaN where none is stored."""
 
     of: Followed
     before: float

@@ -18,7 +18,7 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.asv_command import AsvFailed, asv
 from highway_bench.history.environment import series_name
-from highway_bench.history.files import MACHINE, Result, copy_file, read_result, result_paths
+from highway_bench.history.files import MACHINE, Result, copy_file, read_result, read_results, result_paths
 from highway_bench.history.importing import HASH, NO_COMMIT
 from highway_bench.history.machine import Machine, check_clash, write_entry
 from highway_bench.history.paths import CONFIGURATION, Paths
@@ -162,7 +162,7 @@ def is_wanted(known: Result, quick: bool, replace: bool) -> bool:
 
 def stored(folder: Path, machine: str) -> dict[str, Result]:
     """A machine's points of this python and torch in a folder of points, by commit."""
-    results = (read_result(path) for path in result_paths(folder / machine))
+    results = (one for one in read_results(folder) if one.machine == machine)
     return {one.commit: one for one in results if one.data["env_name"] == series_name()}
 
 
@@ -212,9 +212,12 @@ def asv_run(
 
 
 def moved(point: Result, target: Path) -> Result:
-    """Move a point, with its machine's entry, from the scratch folder into a folder of points."""
-    folder = target / point.machine
+    """Move a point, with its machine's entry, from the scratch folder into a folder of points, where it replaces one
+    that may be under the machine's former name."""
+    folder, before = target / point.machine, stored(target, point.machine).get(point.commit)
     copy_file(point.path.with_name(MACHINE), folder / MACHINE)
     copy_file(point.path, folder / point.path.name)
+    if before is not None and before.path.parent != folder:
+        before.path.unlink()
     shutil.rmtree(point.path.parents[1])
     return read_result(folder / point.path.name)

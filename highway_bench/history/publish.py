@@ -20,6 +20,7 @@ from highway_bench.history.files import (
     read_result,
     read_results,
     result_paths,
+    use_present_names,
     write_json,
 )
 from highway_bench.history.gate import LEAST
@@ -54,6 +55,7 @@ def publish(paths: Paths, *, scripts: bool = True) -> Published:
         shutil.copytree(paths.results, paths.shown)
     if _add_uncommitted(paths):
         lines.append("the newest point is of this tree with its uncommitted changes; it is shown, not stored")
+    use_present_names(paths.shown)
     machines = _drop_off_line(paths, lines)
     if not machines:
         raise NothingMeasured("there are no points to publish: run highway-bench history run first")

@@ -57,6 +57,17 @@ def machine_of(old_name: str, evidence: Mapping[str, Any]) -> str:
     return old_name
 
 
+def is_told_apart(name: str, entry: Mapping[str, Any]) -> bool:
+    """Whether ``name`` is of one machine: it is not one that a version up to 0.2 gave to every processor of a brand.
+
+    ``entry`` has what asv knows of the machine: ``os``, ``cpu``, ``gpu``, ``num_cpu``. Only Linux says more of a
+    processor than its brand, so elsewhere a former name is the present one.
+    """
+    brand = slug(str(entry.get("cpu")))
+    former = (f"cpu-{brand}-{entry.get('num_cpu')}c", f"{slug(str(entry.get('gpu')))}-{brand}")
+    return entry.get("os") != "Linux" or name not in former
+
+
 def _name_here(former: str, brand: str, cores: int | None) -> str | None:
     """The present name of this machine, if ``former`` was its name; that of a GPU lacked the ``cores``."""
     if about := re.fullmatch(rf"cpu-{re.escape(brand)}-(\d+)c", former):

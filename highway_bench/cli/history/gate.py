@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -44,10 +45,11 @@ def gate(
 ) -> None:
     """Fail if a block got slower, larger or trains worse in recent commits; print since when.
 
-    Judges every machine that has a point of HEAD; only this machine's times can be timed again.
+    Judges every machine that has a point of HEAD; only this machine's times can be timed again. On a machine that has
+    no point to compare HEAD with, the times of HEAD and of the last commit with a point are taken in turn.
 
     Status 0 no regression, 1 a regression or a series that lost its value at HEAD, 2 bad input, 3 nothing measured at
-    HEAD or nothing before it, 4 asv failed, 5 undecided.
+    HEAD or before it, 4 asv failed, 5 undecided.
     """
     from highway_bench.history import Paths
     from highway_bench.history.gate import GateVerdict, check
@@ -85,8 +87,8 @@ def as_json(report: GateReport) -> dict[str, object]:
             {
                 "verdict": one.verdict,
                 **_of(one.rise.of),
-                "before": one.rise.before,
-                "after": one.rise.after,
+                "before": None if math.isnan(one.rise.before) else one.rise.before,
+                "after": None if math.isnan(one.rise.after) else one.rise.after,
                 "commit": one.rise.commit,
                 "good": one.rise.good,
                 "trend": one.rise.trend,
@@ -145,8 +147,8 @@ def table_row(finding: GateFinding) -> list[str]:
         rise.of.series.name,
         str(rise.of.cell),
         rise.of.machine,
-        f"{rise.before:.4g}",
-        f"{rise.after:.4g} ({100 * rise.change:+.3g} %)",
+        "" if math.isnan(rise.before) else f"{rise.before:.4g}",
+        "" if math.isnan(rise.after) else f"{rise.after:.4g} ({100 * rise.change:+.3g} %)",
         f"{rise.commit[:8]}, after {rise.good[:8]}",
         "" if ratio is None else f"{ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]",
         "; ".join(remarks),
