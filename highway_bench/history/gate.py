@@ -124,7 +124,7 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
         report.judged += len(mine)
         report.machines = sorted({*report.machines, here.name})
         report.lines.append(
-            f"{here.name}: it has no point to compare HEAD's with, so times were taken in turn with {mine[0].good[:8]}; "
+            f"{here.name}: no earlier point of it is on record, so times were taken in turn with {mine[0].good[:8]}; "
             "counts and trainings were not judged"
         )
     if not report.machines:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import runpy
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,23 +57,22 @@ def host() -> str:
     return "-".join(part for part in (brand, "" if vendor in brand else vendor, number, here.vectors) if part)
 
 
-def label(name: str, among: Collection[str] = ()) -> str:
-    """A machine's name as it is shown: ``AMD EPYC (family 26), 2 cores``.
+def labels(names: Iterable[str]) -> dict[str, str]:
+    """Machines' names as they are shown: ``AMD EPYC (family 26), 2 cores``; a name that someone chose as it is.
 
-    The model is added where another of the names ``among`` which it stands looks alike. A name that someone chose is
-    shown as it is.
+    The model is added where two of the ``names`` would be shown alike.
     """
+    short = {name: _label(name) for name in set(names)}
+    counts = Counter(short.values())
+    return {name: text if counts[text] == 1 else _label(name, model=True) for name, text in short.items()}
+
+
+def _label(name: str, *, model: bool = False) -> str:
     about = NAME.fullmatch(name)
     if about is None:
         return name
-    text = _label(about, model=not about["family"])
-    alike = any(other != name and (it := NAME.fullmatch(other)) and _label(it, model=False) == text for other in among)
-    return _label(about, model=True) if alike else text
-
-
-def _label(about: re.Match[str], *, model: bool) -> str:
     numbers = [f"family {about['family']}"] if about["family"] else []
-    numbers += [f"model {about['model']}"] if model and about["model"] else []
+    numbers += [f"model {about['model']}"] if about["model"] and (model or not numbers) else []
     device = f"{_words(about['gpu'])}, " if about["gpu"] else ""
     cores = "1 core" if about["cores"] == "1" else f"{about['cores']} cores"
     return f"{device}{_words(about['brand'])} ({', '.join(numbers) or 'family not recorded'}), {cores}"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from highway_bench.provenance.machine import labels
 from highway_bench.report.format import NONE, count, quantity, three
 from highway_bench.report.ratio import meanings, quoted
 from highway_bench.report.rows import rows_of
@@ -61,6 +62,12 @@ def shown(
 def words(column: str, heading: str, hint: str = "") -> Column:
     """A column of text."""
     return Head(heading, hint, number=False), lambda record: _text(record.get(column))
+
+
+def machine(rows: pd.DataFrame) -> Column:
+    """The column of machines, as those of ``rows`` are shown."""
+    shown_as = labels(rows["machine"].dropna())
+    return Head("machine", number=False), lambda record: shown_as.get(str(record.get("machine")), "")
 
 
 def number(column: str, heading: str, unit: str = "1", hint: str = "") -> Column:

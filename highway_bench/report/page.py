@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from highway_bench.provenance.machine import labels
 from highway_bench.report.answer_table import answer_table
 from highway_bench.report.columns import Shown
 from highway_bench.report.definitions import DEFINITIONS
@@ -137,6 +138,6 @@ def _subtitle(results: Results) -> str:
     parts = [
         counted(rows["label"].nunique(), "connection"),
         f"{rows['family'].nunique()} {'family' if rows['family'].nunique() == 1 else 'families'}",
-        "measured on " + ", ".join(sorted(str(name) for name in rows["machine"].dropna().unique())),
+        "measured on " + "; ".join(sorted(labels(rows["machine"].dropna()).values())),
     ]
     return ", ".join(parts) + (f", last on {last[:10]}." if last else ".")

@@ -18,6 +18,7 @@ import pandas as pd
 
 from highway_bench.cell import Cell, canonical
 from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.provenance.machine import labels
 from highway_bench.results.schema import COLUMNS, OUTCOMES
 
 Runs = Mapping[str, Mapping[str, Any]]
@@ -102,8 +103,8 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
     others = mapped(frame["family_options"], without_init)
     frame["label"] = list(map(block_label, frame["block"], frame["block_options"], _named_starts(frame)))
     frame["family_label"] = list(map(block_label, frame["family"], others))
-    several = len(set(frame["machine"].dropna())) > 1
-    frame["machine_label"] = frame["machine"].fillna("") if several else ""
+    machines = labels(frame["machine"].dropna())
+    frame["machine_label"] = frame["machine"].map(machines).fillna("") if len(machines) > 1 else ""
     return frame
 
 

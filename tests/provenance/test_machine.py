@@ -85,7 +85,7 @@ def test_names(
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     set_up(info)
     assert name(gpu) == expected
-    assert machine.label(expected) == shown
+    assert machine.labels([expected]) == {expected: shown}
 
 
 def test_windows_has_the_numbers_in_one_line(set_up: Set, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,12 +113,11 @@ def test_what_makes_another_machine(set_up: Set, changes: dict[str, str], same: 
 
 
 def test_two_models_of_one_family_are_not_shown_alike() -> None:
-    two = ["cpu-amd-epyc-f25m1-avx2-2c", "cpu-amd-epyc-f25m17-avx512-2c"]
-    assert [machine.label(one, [*two, "mine"]) for one in two] == [
-        "AMD EPYC (family 25, model 1), 2 cores",
-        "AMD EPYC (family 25, model 17), 2 cores",
-    ]
-    assert machine.label("mine", two) == "mine"
+    assert machine.labels(["cpu-amd-epyc-f25m1-avx2-2c", "cpu-amd-epyc-f25m17-avx512-2c", "mine"]) == {
+        "cpu-amd-epyc-f25m1-avx2-2c": "AMD EPYC (family 25, model 1), 2 cores",
+        "cpu-amd-epyc-f25m17-avx512-2c": "AMD EPYC (family 25, model 17), 2 cores",
+        "mine": "mine",
+    }
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ class StepTimeSection(ReportSection):
             number("compile_time", "s"),
             column.whole("graph_breaks", heading("graph_breaks")),
             column.whole("threads", "threads"),
-            column.words("machine", "machine"),
+            column.machine(results.rows),
             *shape_columns(results, self.name),
             *status_columns(),
         ]
@@ -93,7 +93,7 @@ def mode_table(results: Results) -> Shown:
         column.whole("batch_size", "batch"),
         column.words("dtype", "dtype"),
         column.words("device", "device"),
-        column.words("machine", "machine"),
+        column.machine(results.rows),
     ]
     note = "Medians of step times. The table of step times compares blocks in one mode."
     return column.shown("modes", "Execution modes", results.best_modes(), columns, note=note, most=MOST)
@@ -102,7 +102,7 @@ def mode_table(results: Results) -> Shown:
 def rate_table(results: Results) -> Shown:
     """The measured rates of each machine, from which the floors of step times follow."""
     columns = [
-        column.words("machine", "machine"),
+        column.machine(results.rows),
         column.words("device", "device"),
         column.words("dtype", "dtype"),
         column.whole("threads", "threads"),
