@@ -18,6 +18,7 @@ import pandas as pd
 from highway_bench.asv_suite.series import SERIES, Judged, Suite
 from highway_bench.history.files import Result, read_results
 from highway_bench.history.lines import Followed, Line, lines_of
+from highway_bench.provenance.machine import labels
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Shown, shown
 from highway_bench.report.figures import Picture
@@ -34,9 +35,10 @@ LABELS = 20  # the most commits that are named below the figure
 
 @dataclass(frozen=True)
 class MachineHistory:
-    """One machine's points, oldest commit first."""
+    """One machine's points, oldest commit first; ``label`` is its name as it is shown."""
 
     machine: str
+    label: str
     results: Sequence[Result]
     suite: Suite
 
@@ -57,6 +59,8 @@ class MachineHistory:
         }
         full = sum(one.is_full for one in self.results)
         current = sum(one.is_current for one in self.results)
+        if not first.is_told_apart:
+            facts["machine"] = "several processors had this name, so nothing is compared with these points"
         facts["values"] = f"{full} full points, {current - full} quick ones, {len(self.results) - current} older ones"
         return facts
 
@@ -117,11 +121,13 @@ class MachineHistory:
         own = {cell.block: line for cell, line in lines.items() if cell.depth == depth}
         every = dict.fromkeys(one.commit for one in self.results)
         commits = [commit for commit in every if any(commit in line for line in own.values())][-NEWEST:]
-        if len(commits) > 1:
-            yield _picture(self.machine, f"{self.suite.deep}, depth {depth}", own, commits)
+        if len(commits) > 1 and self.results[0].is_told_apart:
+            yield _picture(self.machine, self.label, f"{self.suite.deep}, depth {depth}", own, commits)
 
 
-def _picture(machine: str, what: str, lines: Mapping[str, Mapping[str, Any]], commits: Sequence[str]) -> Picture:
+def _picture(
+    machine: str, label: str, what: str, lines: Mapping[str, Mapping[str, Any]], commits: Sequence[str]
+) -> Picture:
     style = styles(lines)
     spreads = {}
     with settings():
@@ -144,14 +150,18 @@ def _picture(machine: str, what: str, lines: Mapping[str, Mapping[str, Any]], co
         legend(figure, style, lines=True)
     alt = [f"{block}: largest {three(spread)} % above the smallest" for block, spread in spreads.items()]
     return Picture(
-        machine, title, f"Ratio by commit. {joined(alt)}", f"Points of {machine}; each line is one block.", figure
+        machine, title, f"Ratio by commit. {joined(alt)}", f"Points of {label}; each line is one block.", figure
     )
 
 
 def machines(results: Path, suite: Suite) -> list[MachineHistory]:
     """The history of every machine with points in the folder ``results``."""
     by_date = sorted(read_results(results), key=lambda one: (one.machine, one.data["date"]))
-    return [MachineHistory(name, list(own), suite) for name, own in groupby(by_date, key=lambda one: one.machine)]
+    label = labels(one.machine for one in by_date)
+    return [
+        MachineHistory(name, label[name], list(own), suite)
+        for name, own in groupby(by_date, key=lambda one: one.machine)
+    ]
 
 
 def judged(proof: str, lines: Path) -> str:

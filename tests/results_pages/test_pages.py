@@ -254,7 +254,7 @@ def test_a_commit_that_was_measured_with_two_versions_counts_once() -> None:
         data = {"date": 0, "params": {"machine": "m", "torch": torch}, "requirements": torch}
         data |= {"result_columns": ["result", "params", "version"], "results": ratios}
         results.append(Result(Path(), commit, data))
-    machine = MachineHistory("m", results, Suite(core=("plain",), families=("dense",)))
+    machine = MachineHistory("m", "m", results, Suite(core=("plain",), families=("dense",)))
     assert machine.facts["points"].startswith("2 commits,")
     (picture,) = machine.pictures()
     assert "over 2 commits" in picture.title
