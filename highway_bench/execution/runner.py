@@ -28,6 +28,7 @@ from highway_bench.execution.schedule import Schedule, ScheduledCell
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
 from highway_bench.provenance.machine import cores, torch_version
+from highway_bench.provenance.processor import processor
 from highway_bench.registry import load_plugin
 from highway_bench.results.database import DiskError
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
@@ -157,6 +158,7 @@ class _Run:
             "python": platform.python_version(),
             "os": f"{platform.system()} {platform.release()} {platform.machine()}",
             "cores": cores(),
+            "processor": processor()._asdict(),
             "command": [Path(sys.argv[0]).name, *sys.argv[1:]] if command is None else list(command),
             "plugins": list(plugins),
             "started": self._clock.now(),

@@ -113,6 +113,8 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
     order = {commit: number for number, commit in enumerate(commits)}
     suite, accepted, report = paths.suite(), accepted_rises(paths, order), GateReport()
     machines = points_of_machines(paths, order)
+    for machine in sorted({result.machine for result in read_results(paths.results) if not result.is_told_apart}):
+        report.lines.append(f"{machine}: several processors had this name, so its points are not judged")
     proposed: list[Rise] = []
     for machine, environments in machines.items():
         proposed += proposals(report, machine, environments, suite, accepted, order, window)
@@ -166,9 +168,6 @@ def proposals(
     window: int,
 ) -> list[Rise]:
     """What got worse by a machine's points, if it was measured at HEAD; ``report`` receives how much was judged."""
-    if not environments[0][0].is_told_apart:
-        report.lines.append(f"{machine}: several processors had this name, so its points are not judged")
-        return []
     newest = max(order[results[-1].commit] for results in environments)
     if newest < len(order) - 1:
         report.lines.append(
@@ -235,9 +234,10 @@ def culprits(regressed: Iterable[GateFinding], paths: Paths, order: Sequence[str
 
 
 def points_of_machines(paths: Paths, order: Mapping[str, int]) -> dict[str, list[list[Result]]]:
-    """Each machine's stored points on HEAD's line, oldest first, in one list for each environment."""
+    """Each machine's stored points on HEAD's line, oldest first, in one list for each environment; without those whose
+    machine is not told apart, since they are judged by nothing."""
     grouped: dict[str, dict[str, list[Result]]] = {}
-    on_line = [result for result in read_results(paths.results) if result.commit in order]
+    on_line = [result for result in read_results(paths.results) if result.commit in order and result.is_told_apart]
     for result in sorted(on_line, key=lambda one: order[one.commit]):
         grouped.setdefault(result.machine, {}).setdefault(result.data["env_name"], []).append(result)
     return {machine: list(environments.values()) for machine, environments in sorted(grouped.items())}

@@ -16,6 +16,7 @@ from highway_bench.execution.progress import Event, Finished, Opened, Started
 from highway_bench.execution.runner import run_cells
 from highway_bench.execution.schedule import Schedule
 from highway_bench.provenance import identity
+from highway_bench.provenance.processor import processor
 from highway_bench.results import COLUMNS, Store
 
 MakeCell = Callable[..., Cell]
@@ -95,6 +96,7 @@ def test_row_of_a_measured_cell(fakes: str, store: Store, cell: MakeCell) -> Non
     run = store.runs()[summary.run_id]
     assert run["command"] == ["bench", "--now"]
     assert run["started"] <= time["time_utc"] <= run["finished"]
+    assert (run["processor"]["brand"], run["processor"]["stepping"]) == (processor().brand, processor().stepping)
     assert "H(x)" in run["blocks"]["plain"]["equation"]
     assert run["tasks"]["fake"]["metrics"]["time"] == {"unit": "s", "better": "lower", "label": "time"}
 
