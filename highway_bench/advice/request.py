@@ -283,7 +283,7 @@ def saved_batches(reference: str, out: Path) -> DataChoice:
     from highway_bench.advice.batches import save_batches
 
     function = imported(reference, "data")
-    path = out / f"batches-{sources_of(reference)[:8]}.pt"
+    path = out / f"items-{sources_of(reference)[:8]}.pt"
     if not path.is_file():
         save_batches(function, reference, path)
     return DataChoice("batches", {"path": str(path)}, "its items are read once; remove the file to read them again")
