@@ -22,6 +22,7 @@ from .errors import USER_ERRORS, BadInput, DuplicateName, UnknownName
 
 T = TypeVar("T")
 
+FIRST_VERSION = "1"  # of an entry that declares none
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*\Z")
 
 
@@ -68,6 +69,10 @@ class Registry(Generic[T]):
         """The name of the module that defines the entry ``name``."""
         self.get(name)
         return self._modules[name]
+
+    def version_of(self, name: str) -> str:
+        """The version of the entry ``name``. It is raised when the entry's numbers change, and is part of every key."""
+        return str(getattr(self.get(name), "version", FIRST_VERSION))
 
     def names(self) -> list[str]:
         """All names in natural order (``layer-2`` before ``layer-10``)."""

@@ -24,7 +24,7 @@ from highway_bench.cell import Cell
 from highway_bench.decide.candidate import ADAMW, REFERENCE
 from highway_bench.decide.rates import FIRST_ADAMW_RATES, FIRST_SGD_RATES
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.execution.source_tree import SourceTree
+from highway_bench.execution.source import SourceTree
 from highway_bench.families import Family, family, make_family
 from highway_bench.matching import matched_width
 from highway_bench.network import check_depth

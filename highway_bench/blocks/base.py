@@ -13,7 +13,7 @@ from highway_bench.cell import StartName
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import Family, Init, Site
 from highway_bench.families.direct import DirectParts
-from highway_bench.registry import Registry
+from highway_bench.registry import FIRST_VERSION, Registry
 
 BlockGroup = Literal["core", "modern", "control", "own"]
 """Which profiles and which histories measure a block: see ``BlockSpec``."""
@@ -94,7 +94,7 @@ class BlockSpec:
     or a variant: only where it is named in full. ``own``, of other packages: every profile.
 
     ``baseline`` marks the block that others are compared with. ``order`` ranks blocks in print; blocks without one come
-    last, by name. ``options`` are a variant's option values.
+    last, by name. ``options`` are a variant's option values. ``version`` is raised when the block's numbers change.
     """
 
     name: str
@@ -117,6 +117,7 @@ class BlockSpec:
     vmap: bool = True
     compile: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
+    version: str = FIRST_VERSION
 
     def layer_parameters(self, family: Family, width: int) -> int:
         """Parameters of one layer at ``width``, in closed form. Where layers differ, those of the second one."""

@@ -56,6 +56,10 @@ MeasureAgain = Annotated[
         help="Measure these stored cells again: failed (the default), all, or a pattern such as 'highway*depth 50'."
     ),
 ]
+StrictSource = Annotated[
+    bool,
+    typer.Option("--strict-source", help="Measure stored cells again whose rows are of another source than today's."),
+]
 LogPath = Annotated[Path | None, typer.Option("--log-file", help="Append what happens to this file, line by line.")]
 
 

@@ -22,6 +22,7 @@ from highway_bench.cli._options import (
     MeasureAgain,
     Plugins,
     StorePath,
+    StrictSource,
     WorkerCount,
     engine_at,
 )
@@ -62,6 +63,7 @@ def run(
         ),
     ] = False,
     rerun: MeasureAgain = None,
+    strict_source: StrictSource = False,
     shard: Annotated[
         str | None, typer.Option(metavar="I/N", help="Only part I of N of the cells, as in 3/8; equal in cost.")
     ] = None,
@@ -80,7 +82,9 @@ def run(
     plan = Plan.of(profile, Selection.of(**options), plugin or ())
     plan = plan if shard is None else plan.shard(shard)
     if dry_run:
-        print_plan(plan.estimate(store, workers=workers, rerun=rerun or FAILED), store, as_json=json)
+        again = rerun or FAILED
+        estimate = plan.estimate(store, workers=workers, rerun=again, strict_source=strict_source)
+        print_plan(estimate, store, as_json=json)
         return
     try:
         with showing_progress(log=log_file) as on_event:
@@ -89,6 +93,7 @@ def run(
                 engine=engine_at(engine, address, workers),
                 workers=workers,
                 rerun=rerun or FAILED,
+                strict_source=strict_source,
                 on_event=on_event,
                 command=["highway-bench", *sys.argv[1:]],
             )

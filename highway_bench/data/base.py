@@ -12,7 +12,7 @@ from torch import Tensor
 
 from highway_bench.data._folder import cache_folder
 from highway_bench.errors import BadInput
-from highway_bench.registry import Registry
+from highway_bench.registry import FIRST_VERSION, Registry
 
 PADDING = 0  # the token after the end of a text
 IGNORED = -100  # a target that does not count: torch's ignore_index
@@ -121,6 +121,7 @@ class DataSetSpec:
     summary: str
     source: str
     cls: type[DataSet]
+    version: str = FIRST_VERSION
 
     @property
     def options(self) -> Mapping[str, object]:
@@ -133,11 +134,14 @@ datasets: Registry[DataSetSpec] = Registry("data set", package="highway_bench.da
 Cls = TypeVar("Cls", bound=type[DataSet])
 
 
-def register_dataset(name: str, *, summary: str, source: str) -> Callable[[Cls], Cls]:
-    """Class decorator: register a frozen dataclass as the data set ``name``. Its fields are the options."""
+def register_dataset(name: str, *, summary: str, source: str, version: str = FIRST_VERSION) -> Callable[[Cls], Cls]:
+    """Class decorator: register a frozen dataclass as the data set ``name``. Its fields are the options.
+
+    ``version`` is raised when its items change.
+    """
 
     def register(cls: Cls) -> Cls:
-        datasets.register(name, DataSetSpec(name, summary, source, cls), module=cls.__module__)
+        datasets.register(name, DataSetSpec(name, summary, source, cls, version), module=cls.__module__)
         return cls
 
     return register

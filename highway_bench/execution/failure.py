@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from highway_bench.errors import HighwayBenchError
-from highway_bench.execution.module_source import in_library
+from highway_bench.execution.source import in_library
 from highway_bench.results.schema import Status
 from highway_bench.tasks.base import Skip
 

@@ -13,11 +13,12 @@ from highway_bench.results.schema import Status
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """The run starts: ``cells`` in all, ``stored`` of them measured before, ``resumed`` from a checkpoint, ``left`` the
-    estimated seconds."""
+    """The run starts: ``cells`` in all, ``stored`` of them measured before (``other_sources`` of these with another
+    source), ``resumed`` from a checkpoint, ``left`` the estimated seconds."""
 
     cells: int
     stored: int
+    other_sources: int
     resumed: int
     left: float
 

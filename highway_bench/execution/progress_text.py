@@ -7,8 +7,10 @@ from highway_bench.execution.progress import Opened
 
 def planned(event: Opened) -> str:
     """The run's cells and estimated time, in one line."""
+    others = f" ({event.other_sources} by other sources: --strict-source measures them again)"
+    stored = f"{event.stored} in the store already{others if event.other_sources else ''}"
     resumed = f", {event.resumed} to resume from a checkpoint" if event.resumed else ""
-    return f"{counted(event.cells)}, {event.stored} in the store already{resumed}, {time_left(event.left)}"
+    return f"{counted(event.cells)}, {stored}{resumed}, {time_left(event.left)}"
 
 
 def counted(cells: int) -> str:

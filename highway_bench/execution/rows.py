@@ -48,7 +48,14 @@ class RunClock:
 
 
 def rows_of(
-    result: CellResult, cell: Cell, task: Task, *, digest: str, origin: Origin, time: str | None = None
+    result: CellResult,
+    cell: Cell,
+    task: Task,
+    *,
+    digest: str,
+    source: str,
+    origin: Origin,
+    time: str | None = None,
 ) -> list[Row]:
     """``result`` as rows of ``cell``, one for each measurement.
 
@@ -68,6 +75,7 @@ def rows_of(
         "params": result.params,
         "flops_per_item": result.flops_per_item,
         "digest": digest,
+        "source": source,
     }
     if not result.measurements:
         failed = [

@@ -78,6 +78,7 @@ def run_cells(
     workers: int | None = None,
     plugins: Sequence[str] = (),
     rerun: str = FAILED,
+    strict_source: bool = False,
     on_event: Callable[[Event], None] | None = None,
     engine: AnyEngine = "local",
     command: Sequence[str] | None = None,
@@ -86,8 +87,9 @@ def run_cells(
 
     ``workers`` processes run in parallel (by default, one per core). ``plugins`` are modules to import first, here and
     in the workers. Cells that the store has are not measured again, except those of ``rerun``: ``failed``, ``all``, or
-    a pattern of names (see ``Rerun``). ``on_event`` is called in this process with every event. ``engine`` is the name
-    of an engine, or an engine that has its workers already. ``command`` is stored in the run's record, by default
+    a pattern of names (see ``Rerun``), and, with ``strict_source``, those whose rows are of another source than today.
+    ``on_event`` is called in this process with every event. ``engine`` is the name of an engine, or an engine that has
+    its workers already. ``command`` is stored in the run's record, by default
     ``sys.argv`` without the program's folder.
 
     On Ctrl-C the workers are stopped, the cells that ended are stored, those in training write a checkpoint (if their
@@ -97,7 +99,7 @@ def run_cells(
     began = time.monotonic()
     for plugin in plugins:
         load_plugin(plugin)
-    schedule = Schedule(store, Rerun(rerun))
+    schedule = Schedule(store, Rerun(rerun), strict_source)
     schedule.add(with_needs(cells))
     schedule.rerun.check(schedule.items)
     with make_engine(engine, workers) as opened:  # before anything is planned: a cluster may refuse
@@ -141,10 +143,14 @@ class _Run:
 
     def report_plan(self) -> None:
         items = self._schedule.items.values()
-        stored = sum(item.stored for item in items)
+        stored = [item for item in items if item.stored]
         self._on_event(
             Opened(
-                cells=len(items), stored=stored, resumed=self._schedule.count_resumed(), left=self._time_left.seconds
+                cells=len(items),
+                stored=len(stored),
+                other_sources=len(self._schedule.of_other_sources(stored)),
+                resumed=self._schedule.count_resumed(),
+                left=self._time_left.seconds,
             )
         )
 
@@ -246,7 +252,15 @@ class _Run:
         self._on_event(Finished(item.cell, item.status, result.message, result.seconds, self._done, cells, left))
 
     def _put(self, item: ScheduledCell, result: CellResult) -> None:
-        rows = rows_of(result, item.cell, item.task, digest=item.digest, origin=self._origin, time=self._clock.now())
+        rows = rows_of(
+            result,
+            item.cell,
+            item.task,
+            digest=item.digest,
+            source=self._schedule.source(item.cell),
+            origin=self._origin,
+            time=self._clock.now(),
+        )
         self._store.put(item.digest, rows)
 
     def _note(self, *, due: bool = False) -> None:

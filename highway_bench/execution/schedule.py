@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, HighwayBenchError
-from highway_bench.execution.digest import cell_digest, modules_of
 from highway_bench.execution.failure import failure
 from highway_bench.execution.job import CellResult, Job
+from highway_bench.execution.key import cell_key, modules_of, versions_of
+from highway_bench.execution.old_keys import OldKeys
 from highway_bench.execution.rerun import Rerun
-from highway_bench.execution.source_tree import SourceTree
+from highway_bench.execution.source import SourceTree
 from highway_bench.provenance import Identity, identity
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.results.store import Store
@@ -28,7 +29,8 @@ TOGETHER = "together"  # the metric of the number of networks that were trained 
 class ScheduledCell:
     """A cell of the run. ``ran`` and ``digest`` are known once the cells it needs have ended.
 
-    ``ran`` is the cell that is run for it: itself, or with values that other cells' results decide. ``refused`` is the
+    ``versions`` are those of what it runs, by name. ``ran`` is the cell that is run for it: itself, or with values that
+    other cells' results decide. ``refused`` is the
     status and the reason of a cell that cannot be run. ``status`` is its result in this run or in the store, ``stored``
     whether it was stored before, ``chosen`` whether this run measures it. ``group`` is equal for cells that are
     measured together, and known from the first jobs on.
@@ -40,6 +42,7 @@ class ScheduledCell:
     ran: Cell
     digest: str = ""
     refused: tuple[Status, str] | None = None
+    versions: dict[str, str] = field(default_factory=dict)
     status: Status | None = None
     stored: bool = False
     chosen: bool = False
@@ -60,24 +63,27 @@ class Schedule:
 
     A cell whose rows are in ``store`` is done, unless it failed, even where the store has an earlier result. A cell
     that cannot be run, because of the results of the cells it needs, is done while the reason is the same. No cell that
-    ``rerun`` names is done.
+    ``rerun`` names is done; with ``strict_source`` neither is one whose rows are of another source than today's.
     """
 
     store: Store
     rerun: Rerun = field(default_factory=Rerun)
+    strict_source: bool = False
     items: dict[Cell, ScheduledCell] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._tree = SourceTree()
         self._before = self.store.digests()
+        self._old = OldKeys(self.store)
+        self._versions: dict[str, dict[str, str]] = {}  # equal for cells that run the same
         self._sizes: Counter[Hashable] = Counter()  # of the groups, with the cells that are stored
 
     def add(self, cells: Mapping[Cell, tuple[Cell, ...]]) -> None:
         """Add ``cells``, each with the cells it needs. Raises ``UnknownName`` for an unknown task, block or family."""
         for cell, needs in cells.items():
             if cell not in self.items:
-                self.items[cell] = ScheduledCell(cell, tasks.get(cell.task), needs, ran=cell)
-                self._sources(cell)
+                versions = self._versions_of(cell)
+                self.items[cell] = ScheduledCell(cell, tasks.get(cell.task), needs, ran=cell, versions=versions)
 
     def ready(self) -> list[ScheduledCell]:
         """Items to run now: not chosen before, and all cells they need have ended. Items that the store has get its
@@ -86,13 +92,25 @@ class Schedule:
         while fresh := [item for item in self.items.values() if self._is_fresh(item)]:
             for item in fresh:
                 self._identify(item)
+            self._before |= self._old.adopt(item for item in fresh if item.digest not in self._before)
+            others = self.of_other_sources(fresh) if self.strict_source else set()
             for item in fresh:
-                if self._before.get(item.digest) in {None, *FAILURES} or self.rerun.names(item.cell):
+                again = item.digest in others or self.rerun.names(item.cell)
+                if again or self._before.get(item.digest) in {None, *FAILURES}:
                     item.chosen = True
                     chosen.append(item)
                 else:
                     item.status, item.stored = self._before[item.digest], True
         return chosen
+
+    def of_other_sources(self, items: Iterable[ScheduledCell]) -> set[str]:
+        """The keys of those stored ``items`` whose rows are of another source than today's."""
+        cells = {item.digest: item.cell for item in items if item.digest in self._before}
+        return {key for key, source in self.store.sources(cells).items() if source != self.source(cells[key])}
+
+    def source(self, cell: Cell) -> str:
+        """The hash of the source that ``cell`` runs."""
+        return self._tree.digest(modules_of(cell))
 
     def check_all_ended(self) -> None:
         """Raise ``HighwayBenchError`` if cells still wait for each other, which is an error of their task."""
@@ -156,19 +174,21 @@ class Schedule:
         item.digest = self._digest(item, identity(item.cell.device))
 
     def _digest(self, item: ScheduledCell, where: Identity) -> str:
-        return cell_digest(
+        return cell_key(
             item.cell,
             ran=item.ran if item.ran != item.cell else None,
-            sources=self._sources(item.cell),
-            task_version=item.task.version,
+            versions=item.versions,
             refused=item.refused,
             torch=where.torch,
             machine=where.machine if item.task.meter else None,
         )
 
-    def _sources(self, cell: Cell) -> str:
-        modules, variant = modules_of(cell)
-        return f"{self._tree.digest(modules, compiled=cell.mode == 'compile')} {variant}"
+    def _versions_of(self, cell: Cell) -> dict[str, str]:
+        recipe = [cell.recipe.get(name) for name in ("layout", "loss")]
+        runs = repr([cell.task, cell.block, cell.family, cell.dataset, *recipe])
+        if runs not in self._versions:
+            self._versions[runs] = versions_of(cell, self._tree)
+        return self._versions[runs]
 
     def _find_groups(self) -> None:
         """Find the group of each cell that is stored or can run now; the others follow once they can run."""
@@ -211,7 +231,7 @@ class Schedule:
             plugins=tuple(plugins),
             bytes=max(item.cost.bytes for item in group),
             checkpoints=self.checkpoints.absolute(),
-            sources=self._tree.fingerprints(name for item in group for name in modules_of(item.cell)[0]),
+            sources=self._tree.fingerprints(name for item in group for name in modules_of(item.cell)),
         )
 
 

@@ -20,7 +20,7 @@ from highway_bench.execution.failure import failure
 from highway_bench.execution.job import CellResult, Job
 from highway_bench.execution.memory_check import lack_of_memory
 from highway_bench.execution.oom_killer import take_this_process_first
-from highway_bench.execution.source_check import SourceCheck
+from highway_bench.execution.source import SourceCheck
 from highway_bench.measure.processes import exit_with_parent
 from highway_bench.provenance import Identity, identity
 from highway_bench.provenance.machine import identity_with

@@ -21,7 +21,7 @@ from highway_bench.errors import BadInput
 from highway_bench.families._site import FEATURE_AXIS, Gate, Kind, Site
 from highway_bench.families.init import Init, init_map_
 from highway_bench.families.parts import Carry, FixedScale, Maps, PositionRms, init_gates_
-from highway_bench.registry import Registry
+from highway_bench.registry import FIRST_VERSION, Registry
 
 EXAMPLE_STEPS = 32  # steps of an example sequence, by default
 EXAMPLE_SIDE = 16  # pixels a side of an example image
@@ -57,6 +57,7 @@ class Family(ABC):
     order_blind: ClassVar[bool] = False  # H ignores the order of steps, so a sequence needs position codes
     deep: ClassVar[bool] = False  # the profiles measure it at many depths, and train it on ladders of depths
     order: ClassVar[int | None] = None  # rank in lists; families without one come last, by name
+    version: ClassVar[str] = FIRST_VERSION  # raised when its numbers change
     branch_of: ClassVar[str | None] = None  # the family with one map where this one's H has two
     own_cost: ClassVar[TrainCost | None] = None  # where it differs from KIND_COSTS
     own_yardstick: ClassVar[str | None] = None  # where it differs from KIND_YARDSTICKS
@@ -247,6 +248,11 @@ class FamilySpec:
     def kind(self) -> Kind:
         """The input of its layers: vectors, images or sequences."""
         return self.cls.kind
+
+    @property
+    def version(self) -> str:
+        """Raised when its numbers change."""
+        return self.cls.version
 
     @property
     def order(self) -> int | None:

@@ -63,9 +63,16 @@ class Estimate:
         return max((predicted_by(predicted_bytes, item) or item.cost.bytes for item in largest), default=0)
 
 
-def estimate(cells: Mapping[Cell, tuple[Cell, ...]], store: Store, *, workers: int, rerun: str = FAILED) -> Estimate:
+def estimate(
+    cells: Mapping[Cell, tuple[Cell, ...]],
+    store: Store,
+    *,
+    workers: int,
+    rerun: str = FAILED,
+    strict_source: bool = False,
+) -> Estimate:
     """The cost of ``run_cells``; ``cells`` maps each cell to the cells it needs. Nothing is written into ``store``."""
-    schedule = Schedule(store, Rerun(rerun))
+    schedule = Schedule(store, Rerun(rerun), strict_source)
     schedule.add(cells)
     schedule.rerun.check(schedule.items)
     schedule.ready()

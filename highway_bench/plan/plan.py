@@ -117,7 +117,14 @@ class Plan:
             raise NothingMeasured(f"part {part} has no cells: fewer sets of cells belong together than there are parts")
         return replace(self, cells=tuple(cell for cell in self.cells if cell in chosen))
 
-    def estimate(self, store: AnyStore | None = None, *, workers: int | None = None, rerun: str = FAILED) -> Estimate:
+    def estimate(
+        self,
+        store: AnyStore | None = None,
+        *,
+        workers: int | None = None,
+        rerun: str = FAILED,
+        strict_source: bool = False,
+    ) -> Estimate:
         """The cells that ``run`` would measure, and roughly their time and memory. Writes nothing.
 
         Raises ``BadInput`` for a cell that its task refuses.
@@ -125,7 +132,7 @@ class Plan:
         check_cells(self.needs)
         existing = None if store is None or (not isinstance(store, Store) and not Path(store).exists()) else store
         with opened(existing, read_only=existing is not None) as given:
-            return estimate(self.needs, given, workers=workers or cores(), rerun=rerun)
+            return estimate(self.needs, given, workers=workers or cores(), rerun=rerun, strict_source=strict_source)
 
     def run(
         self,
@@ -134,6 +141,7 @@ class Plan:
         engine: AnyEngine = "local",
         workers: int | None = None,
         rerun: str = FAILED,
+        strict_source: bool = False,
         on_event: Callable[[Event], None] | None = None,
         command: Sequence[str] | None = None,
     ) -> RunResult:
@@ -141,7 +149,8 @@ class Plan:
 
         ``store`` is a store or the path of one; without it no rows are stored. ``engine`` is an engine or the name of
         one, which runs ``workers`` processes in parallel (by default, one per core). ``rerun`` says which stored cells
-        are measured again: ``failed``, ``all``, or a pattern of their names. ``on_event`` receives the run's events;
+        are measured again: ``failed``, ``all``, or a pattern of their names; ``strict_source``
+        adds those whose rows are of another source than today's. ``on_event`` receives the run's events;
         ``command`` is stored with the run, by default this process's. Raises ``BadInput``, before anything is measured,
         for a cell that its task refuses.
         """
@@ -156,6 +165,7 @@ class Plan:
                 workers=workers,
                 plugins=tuple(dict.fromkeys([*self.plugins, *modules_outside(self.cells)])),
                 rerun=rerun,
+                strict_source=strict_source,
                 on_event=on_event,
                 command=command,
             )

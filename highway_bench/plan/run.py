@@ -25,6 +25,7 @@ def run(
     engine: AnyEngine = "local",
     workers: int | None = None,
     rerun: str = FAILED,
+    strict_source: bool = False,
     shard: str | None = None,
     progress: bool = False,
     **words: Unpack[SelectionOptions],
@@ -33,7 +34,8 @@ def run(
 
     ``words`` are the options of ``Selection``: block, family, depth, width, match, …, each one value or several.
     ``store`` is the SQLite file for the rows: cells that it has are not measured again, except those of ``rerun``:
-    ``failed``, ``all``, or a pattern of their names. Without a store nothing is stored. ``plugins`` are modules, or
+    ``failed``, ``all``, or a pattern of their names; with ``strict_source`` also those whose rows are of another source
+    than today's. Without a store nothing is stored. ``plugins`` are modules, or
     ``.py`` files, that register blocks, families, tasks or data sets. ``engine`` decides where cells run: the name of
     an engine, or an engine. ``shard`` ("3/8") measures one of several parts of the cells. A failure is a row, not an
     exception.
@@ -47,4 +49,6 @@ def run(
     plan = Plan.of(profile, Selection.of(tasks, **words), plugins)
     plan = plan if shard is None else plan.shard(shard)
     with showing_progress() if progress else nullcontext() as on_event:
-        return plan.run(store, engine=engine, workers=workers, rerun=rerun, on_event=on_event).rows
+        return plan.run(
+            store, engine=engine, workers=workers, rerun=rerun, strict_source=strict_source, on_event=on_event
+        ).rows

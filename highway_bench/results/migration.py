@@ -11,7 +11,7 @@ from pathlib import Path
 
 from highway_bench.results.schema import COLUMNS, SCHEMA
 
-ADDED: Mapping[int, tuple[str, ...]] = {2: ("paired",), 3: ("start",), 4: ("protocol",)}
+ADDED: Mapping[int, tuple[str, ...]] = {2: ("paired",), 3: ("start",), 4: ("protocol",), 5: ("source", "old_digest")}
 """The columns that each schema added to the one before."""
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-SCHEMA = 4
+SCHEMA = 5
+KEYED = 5  # the first schema whose digests are keys of versions; before, they were of the source
 
 PROTOCOL = 1
 """The version of the protocol by which connections are compared; every row has that under which it was measured.
@@ -19,8 +20,8 @@ It is raised by a change after which new numbers cannot be compared with publish
 alike and no task has a new version: another rule of success, another rule by which learning rates are tried and chosen,
 other seeds of the finals, other sizes, steps or data of a part of ``decide``. Compared rows are of one protocol.
 
-A new connection, family or metric does not raise it. Neither does a change of source: digests cover that. Where only
-the meaning of one task's values changes, its ``version`` is raised instead.
+A new connection, family or metric does not raise it. Where only the numbers of one task, block, family or data set
+change, its ``version`` is raised instead.
 """
 
 
@@ -97,7 +98,9 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "paired": ("TEXT", "JSON lists by name: what was sampled in the same rounds as samples; else null"),
     "params": ("INTEGER", "parameters of the measured network"),
     "flops_per_item": ("REAL", "FLOP of the phase for one item, a multiply-add is two"),
-    "digest": ("TEXT", "identity of the cell, the task's version and the source that it ran"),
+    "digest": ("TEXT", "the cell's key: the cell, the versions of what it runs, torch's, and a meter's machine"),
+    "source": ("TEXT", "hash of the source that it ran; null before schema 5"),
+    "old_digest": ("TEXT", "its key before schema 5, which was of the source itself; else null"),
 }
 REALS = tuple(name for name, (kind, _) in COLUMNS.items() if kind == "REAL")
 JSON_KINDS: Mapping[str, str] = {

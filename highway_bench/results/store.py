@@ -30,6 +30,7 @@ from highway_bench.results.migration import columns_of, migrate
 from highway_bench.results.schema import (
     COLUMNS,
     FAILURES,
+    KEYED,
     LATER_ATTEMPT,
     OWN,
     REALS,
@@ -59,6 +60,7 @@ class Taken:
         return self.added + self.replaced
 
 
+BEFORE_KEYS = f'"schema" < {KEYED}'
 AS_WRITTEN = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:*"  # a time, as runs write it
 
 
@@ -143,6 +145,37 @@ class Store:
             ):
                 statuses[digest] = worst([text, statuses.get(digest, text)])
         return statuses
+
+    def sources(self, digests: Iterable[str]) -> dict[str, str | None]:
+        """The hash of the source that each of these cells ran; ``None`` where it is not known."""
+        query = 'SELECT "source" FROM "rows" WHERE "digest" = ? LIMIT 1'
+        if "source" not in self._columns:
+            return dict.fromkeys(digests)
+        with explained(self.path):
+            return {digest: found[0] for digest in digests if (found := self._db.execute(query, (digest,)).fetchone())}
+
+    def cells_before_keys(self) -> list[Row]:
+        """One row of each cell whose digest is older than ``KEYED``, oldest first."""
+        where = f'rowid IN (SELECT min(rowid) FROM "rows" WHERE {BEFORE_KEYS} GROUP BY "digest")'
+        with explained(self.path):
+            rows = [dict(zip(COLUMNS, found, strict=True)) for found in self._select(COLUMNS, where, ())]
+        return sorted(rows, key=lambda row: row["time_utc"] or "")
+
+    def rekey(self, cells: Mapping[str, tuple[str, str]]) -> None:
+        """Give cells that are older than ``KEYED``, by their digest, the key and the machine's name of today.
+
+        The runs that requested them request the new keys. One transaction changes all or nothing.
+        """
+        with explained(self.path), self._db:
+            self._db.executemany(
+                'UPDATE "rows" SET "digest" = ?, "machine" = ?, "old_digest" = "digest", "schema" = ? '
+                'WHERE "digest" = ?',
+                [(key, machine, SCHEMA, old) for old, (key, machine) in cells.items()],
+            )
+            for run_id, record in self.runs().items():
+                if cells.keys() & set(record.get("digests", ())):
+                    keys = [cells[old][0] if old in cells else old for old in record["digests"]]
+                    self._add_run(run_id, record | {"digests": sorted(keys)})
 
     def count_cells(self) -> int:
         """How many cells have rows."""
@@ -332,6 +365,7 @@ class Store:
         self._columns = columns_of(version)
         if version < SCHEMA and not self.read_only:
             migrate(self._db, self.path, version)
+            index_old_cells(self._db)
             self._columns = set(COLUMNS)
 
     def _release(self) -> None:
@@ -348,8 +382,14 @@ def create_tables(db: sqlite3.Connection, order: Iterable[str] = COLUMNS) -> Non
         db.execute("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
         db.execute(f'CREATE TABLE "rows" ({columns}, UNIQUE ({", ".join(map(quoted, UNIQUE))}))')
         db.execute('CREATE INDEX "cells" ON "rows" ("digest", "status", "time_utc")')
+        index_old_cells(db)
         db.execute("CREATE TABLE runs (run_id TEXT PRIMARY KEY, provenance TEXT NOT NULL)")
         db.execute("INSERT INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
+
+
+def index_old_cells(db: sqlite3.Connection) -> None:
+    """An index of the rows before ``KEYED``: most stores have none, and need not be searched for them."""
+    db.execute(f'CREATE INDEX IF NOT EXISTS "old" ON "rows" ("digest") WHERE {BEFORE_KEYS}')
 
 
 def quoted(name: str) -> str:

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from highway_bench.execution.digest import modules_of
 
 from highway_bench.architectures import architectures
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.execution.digest import modules_of
 from highway_bench.families import make_family
 from highway_bench.families.parts import count_parameters
 from highway_bench.stem_head import Incompatible

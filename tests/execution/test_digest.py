@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from highway_bench.execution.digest import cell_digest, modules_of
+from highway_bench.execution.module_source import find_source
+from highway_bench.execution.source_code import Code, code_of
+from highway_bench.execution.source_tree import NOT_MEASURED, SourceTree
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution import schedule
-from highway_bench.execution.digest import cell_digest, modules_of
-from highway_bench.execution.module_source import find_source
 from highway_bench.execution.runner import run_cells
-from highway_bench.execution.source_code import Code, code_of
-from highway_bench.execution.source_tree import NOT_MEASURED, SourceTree
 from highway_bench.provenance import Identity
 from highway_bench.results import Store
 

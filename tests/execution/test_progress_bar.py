@@ -27,7 +27,7 @@ def test_duration(seconds: float, text: str) -> None:
 def test_lines() -> None:
     out, now = io.StringIO(), [0.0]
     lines = Lines(Console(file=out), clock=lambda: now[0])
-    lines(Opened(cells=4, stored=1, resumed=2, left=100.0))
+    lines(Opened(cells=4, stored=1, other_sources=0, resumed=2, left=100.0))
     lines(Started((CELL,)))
     lines(Finished(CELL, Status.OK, None, 1.0, 2, 4, 50.0))  # too soon for another line
     now[0] = 11.0
@@ -43,7 +43,7 @@ def test_lines() -> None:
 def test_bar() -> None:
     out = io.StringIO()
     with showing_progress(Console(file=out, force_terminal=True, width=160)) as show:
-        show(Opened(cells=2, stored=0, resumed=1, left=100.0))
+        show(Opened(cells=2, stored=0, other_sources=0, resumed=1, left=100.0))
         show(Started((CELL,)))
         show(Finished(CELL, Status.FAILED, "why", 1.0, 1, 2, 50.0))
         show(Finished(CELL, Status.OK, None, 1.0, 2, 2, 0.0))

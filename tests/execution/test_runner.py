@@ -274,7 +274,7 @@ def test_events(fakes: str, store: Store, cell: MakeCell) -> None:
     cells = [cell(depth=1), cell("raise", depth=2)]
     run_cells(cells, store, workers=1, plugins=[fakes], on_event=events.append)
     opened, *others = events
-    assert opened == Opened(cells=2, stored=0, resumed=0, left=0.02)
+    assert opened == Opened(cells=2, stored=0, other_sources=0, resumed=0, left=0.02)
     assert [type(event) for event in others] == [Started, Finished, Started, Finished]
     last = others[-1]
     assert isinstance(last, Finished)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from highway_bench.execution.digest import modules_of
 
 from highway_bench.cell import Cell
 from highway_bench.data.copy_memory import CopyMemory
-from highway_bench.execution.digest import modules_of
 from highway_bench.families import families
 from highway_bench.families.parts import count_parameters
 from highway_bench.tasks import tasks

@@ -43,8 +43,7 @@ from highway_bench.execution.engines._pool import WorkerKind
 from highway_bench.execution.engines._ray import first_line, imported_ray
 from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.job import Began, CellResult, Ended, Job
-from highway_bench.execution.module_source import find_source
-from highway_bench.execution.source_code import PACKAGE
+from highway_bench.execution.source import PACKAGE, find_module
 from highway_bench.provenance import identity
 from highway_bench.provenance.free_memory import PROCESS_BYTES
 from highway_bench.results.schema import Status
@@ -324,7 +323,7 @@ class RayEngine:
 
 def module_path(name: str) -> Path:
     """The folder or the file of the top-level module ``name``; raises ``BadInput`` for one that cannot be sent."""
-    source = find_source(name)
+    source = find_module(name)
     if source is None or name == "__main__" or source.path.suffix != ".py":
         raise BadInput(f"module {name!r} cannot be sent to a cluster: make it a .py file, or a folder with __init__.py")
     return source.path.parent if source.is_package else source.path

@@ -1,0 +1,79 @@
+"""Key: a hash of all that decides a cell's result, under which a store keeps its rows.
+
+A key covers the cell, the versions of its task, block, family, data set and architecture, and torch's minor version;
+for a meter (a task whose values depend on the hardware) the machine too. The thread count is in every cell. People
+raise a version when a number changes. So other changes of the source keep every result; ``tests/sources.json`` has the
+source that belongs to each version. Nobody raises versions of users' modules, so their source itself is in the key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from highway_bench.cell import Cell
+from highway_bench.execution.source import SourceTree, hash_of, is_ours
+from highway_bench.registry import FIRST_VERSION
+
+
+def cell_key(
+    cell: Cell,
+    *,
+    versions: Mapping[str, str],
+    torch: str,
+    ran: Cell | None = None,
+    machine: str | None = None,
+    refused: tuple[str, str] | None = None,
+) -> str:
+    """The key of ``cell``: 32 hexadecimal digits.
+
+    ``versions`` are those of ``versions_of``. ``ran`` is the cell that is run for it, where other cells' results decide
+    that (the winner of a search): a new winner gives a new key. ``machine`` is that of a meter. ``refused`` is the
+    status and the reason of a cell that cannot be run; without it the key is another. ``torch`` is torch's version, of
+    which the first two numbers count.
+    """
+    parts = [
+        cell.key,
+        ran.key if ran is not None else None,
+        dict(sorted(versions.items())),
+        minor(torch),
+        machine,
+        refused,
+    ]
+    return hash_of(json.dumps(parts).encode())
+
+
+def versions_of(cell: Cell, tree: SourceTree) -> dict[str, str]:
+    """What ``cell`` runs (``task throughput``, ``block highway``, …), each with its version; of a user's module, the
+    hash of its source.
+
+    Raises ``UnknownName`` for an entry that no registry has, and ``BadInput`` for a user's module without a file.
+    """
+    from highway_bench.plugins import entries_of  # which imports torch
+
+    versions = {}
+    for registry, name in entries_of(cell):
+        module = name.partition(":")[0] if ":" in name else registry.module_of(name)
+        ours = is_ours(module) and ":" not in name
+        versions[f"{registry.kind} {name}"] = registry.version_of(name) if ours else tree.digest([module], own=True)
+    return versions
+
+
+def is_first(versions: Mapping[str, str]) -> bool:
+    """Whether all that a cell runs, apart from its task, has its first version."""
+    return all(version == FIRST_VERSION for name, version in versions.items() if not name.startswith("task "))
+
+
+def minor(version: str) -> str:
+    """The first two numbers of a version."""
+    return ".".join(version.split(".")[:2])
+
+
+def modules_of(cell: Cell) -> list[str]:
+    """The modules that define what ``cell`` runs.
+
+    A family or a data set given as ``module:factory`` is defined in that module. Raises ``UnknownName``.
+    """
+    from highway_bench.plugins import entries_of  # which imports torch
+
+    return [name.partition(":")[0] if ":" in name else registry.module_of(name) for registry, name in entries_of(cell)]

@@ -1,0 +1,266 @@
+"""A key depends on versions, and on the source of what a user wrote; a source counts without comments and layout."""
+
+from __future__ import annotations
+
+import importlib
+import sqlite3
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from highway_bench.blocks import blocks
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
+from highway_bench.execution import schedule
+from highway_bench.execution.key import cell_key, modules_of, versions_of
+from highway_bench.execution.progress import Event, Opened
+from highway_bench.execution.runner import run_cells
+from highway_bench.execution.source import SourceTree
+from highway_bench.plan.plan import Plan
+from highway_bench.plan.selection import Selection
+from highway_bench.provenance import Identity
+from highway_bench.results import Store
+from highway_bench.results.schema import KEYED
+
+WriteFile = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriteFile]:
+    """Writes a module into a folder on the import path."""
+    root = tmp_path / "plugins"
+    root.mkdir()
+    monkeypatch.syspath_prepend(str(root))
+    loaded = set(sys.modules)
+
+    def to(name: str, text: str) -> Path:
+        path = root / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+        return path
+
+    yield to
+    for name in set(sys.modules) - loaded:
+        if name.partition(".")[0] in {"gates", "layers", "beside"}:
+            del sys.modules[name]
+
+
+def test_same_meaning_same_digest(write: WriteFile) -> None:
+    write(
+        "layers.py",
+        """
+        def double(x):
+            return 2 * x
+    """,
+    )
+    before = SourceTree().digest(["layers"])
+    write(
+        "layers.py",
+        '''
+        """Layers."""
+        # what it does
+
+
+        def double(
+            x,
+        ):
+            """Twice x."""
+            return (2 * x)  # exactly
+    ''',
+    )
+    assert SourceTree().digest(["layers"]) == before
+    write(
+        "layers.py",
+        """
+        def double(x):
+            return 3 * x
+    """,
+    )
+    assert SourceTree().digest(["layers"]) != before
+
+
+def test_closure_follows_the_plugins_own_modules(write: WriteFile) -> None:
+    write("gates/__init__.py", "from gates import other")
+    write(
+        "gates/first.py",
+        """
+        from __future__ import annotations
+        import json
+        from typing import TYPE_CHECKING
+        import torch
+        import beside
+        from . import shared, nothing_of_a_module
+        from .deep import name
+        from highway_bench.families import Family
+        from highway_bench.families import dense
+        if TYPE_CHECKING:
+            from gates import types_only
+        def late():
+            from gates.later import thing
+    """,
+    )
+    for name in ("shared", "deep", "other", "later", "types_only", "unused"):
+        write(f"gates/{name}.py", "name = 1")
+    write("beside.py", "import unrelated_and_absent")
+    closure = SourceTree().closure(["gates.first"])
+    own = {name for name in closure if not name.startswith("highway_bench")}
+    # ``nothing_of_a_module`` is a name of the package itself, so its __init__ counts too, with its imports.
+    assert own == {"gates.first", "gates.shared", "gates.deep", "gates.later", "gates", "gates.other", "beside"}
+    assert {"highway_bench.families", "highway_bench.families.base", "highway_bench.families.dense"} <= closure
+    assert "gates.later" not in sys.modules  # in the closure, not imported
+
+
+def test_factory_starts_at_its_module() -> None:
+    cell = Cell(task="memory", block="plain", family="layers:make", depth=1, width=8, nominal_width=8)
+    assert modules_of(cell)[2] == "layers"
+
+
+def test_module_without_source(write: WriteFile) -> None:
+    with pytest.raises(BadInput, match="module 'absent' has no source file"):
+        SourceTree().digest(["absent"])
+    write("layers.py", "def broken(:")
+    with pytest.raises(BadInput, match=r"module 'layers' is no valid Python: .*line 1"):
+        SourceTree().digest(["layers"])
+
+
+BLOCK = """
+    from highway_bench.blocks import Block, register_block
+
+    @register_block("{name}", equation="y = x", source="none", summary="for a test")
+    class Joined(Block):
+        factor = {factor}{remark}
+"""
+
+
+def test_a_changed_block_is_measured_again_and_no_other(
+    write: WriteFile, fakes: str, store: Store, log: Path, cell: Callable[..., Cell]
+) -> None:
+    def block(name: str, factor: int, remark: str = "") -> None:
+        write(f"gates/{name}.py", BLOCK.format(name=f"test-{name}", factor=factor, remark=remark))
+
+    write("gates/__init__.py", "")
+    block("one", 1)
+    block("two", 1)
+    cells = [cell(block="test-one"), cell(block="test-two")]
+    try:
+        for name in ("one", "two"):
+            importlib.import_module(f"gates.{name}")
+        assert run_cells(cells, store, plugins=[fakes]).measured == 2
+        block("one", 1, remark="  # a remark")
+        assert run_cells(cells, store, plugins=[fakes]).measured == 0
+        block("one", 2)
+        summary = run_cells(cells, store, plugins=[fakes])
+        assert (summary.measured, summary.stored) == (1, 1)
+        *first, last = [line.split()[0] for line in log.read_text().splitlines()]
+        assert (sorted(first), last) == (["test-one", "test-two"], "test-one")  # the first two ran side by side
+    finally:
+        blocks.unregister("test-one")
+        blocks.unregister("test-two")
+
+
+def test_a_key_covers_what_it_should() -> None:
+    cell = Cell(task="memory", block="plain", family="dense", depth=1, width=8, nominal_width=8)
+    given: dict[str, Any] = {"versions": {"task memory": "1", "block plain": "1"}, "torch": "2.13.0+cpu"}
+    keys = [
+        cell_key(cell, **given),
+        cell_key(cell.but(block_options={"gate_bias": -2}), **given),
+        cell_key(cell.but(threads=2), **given),
+        cell_key(cell, **given, ran=cell.but(recipe={"rate": 0.1})),
+        cell_key(cell, **{**given, "torch": "2.14.0+cpu"}),
+        cell_key(cell, **given, machine="cpu-x-2c"),
+        cell_key(cell, **given, machine="cpu-y-2c"),
+        cell_key(cell, **{**given, "versions": {"task memory": "1", "block plain": "2"}}),
+        cell_key(cell, **given, refused=("skipped", "one reason")),
+        cell_key(cell, **given, refused=("skipped", "another")),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert cell_key(cell.but(), **given) == keys[0]
+    assert cell_key(cell, **{**given, "torch": "2.13.1+cu130"}) == keys[0]  # results outlive a patch and a build
+
+
+def test_versions_are_those_of_all_that_a_cell_runs(write: WriteFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = Cell(task="throughput", block="highway", family="dense", depth=1, width=8, nominal_width=8, dataset="digits")
+    tree = SourceTree()
+    versions = versions_of(cell, tree)
+    assert list(versions) == ["task throughput", "block highway", "family dense", "data set digits", "block plain"]
+    assert {version for name, version in versions.items() if not name.startswith("task")} == {"1"}
+    named = versions_of(cell.but(task="cost", recipe={"layout": "vgg"}), tree)
+    assert "architecture vgg" in named
+    monkeypatch.setitem(blocks._entries, "highway", replace(blocks.get("highway"), version="2"))
+    assert versions_of(cell, tree)["block highway"] == "2"
+    write("layers.py", "factor = 1")
+    mine = cell.but(family="layers:make")
+    before = versions_of(mine, SourceTree())
+    write("layers.py", "factor = 1  # a remark")
+    assert versions_of(mine, SourceTree()) == before
+    write("layers.py", "factor = 2")
+    assert versions_of(mine, SourceTree()) != before
+
+
+@pytest.fixture
+def plan() -> Plan:
+    """Two cells of this package, whose keys have versions only."""
+    return Plan.of("smoke", Selection.of("cost", block=["plain", "highway"], family="dense", depth=2, width=8))
+
+
+def test_rows_of_another_source_are_found_and_named(plan: Plan, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of source that has no new version keeps every result; ``strict_source`` measures it again."""
+    opened: list[Opened] = []
+
+    def measured(**options: Any) -> int:
+        def note(event: Event) -> None:
+            opened.extend([event] if isinstance(event, Opened) else [])
+
+        return plan.run(store, on_event=note, **options).summary.measured
+
+    cells = len(plan.cells)
+    assert measured() == cells
+    digest = SourceTree.digest
+    monkeypatch.setattr(SourceTree, "digest", lambda tree, modules, **how: digest(tree, modules, **how)[::-1])
+    assert measured() == 0
+    assert plan.estimate(store, strict_source=True).stored == 0
+    assert measured(strict_source=True) == cells
+    assert measured(strict_source=True) == 0
+    assert [event.other_sources for event in opened] == [0, cells, 0, 0]
+
+
+def test_rows_from_before_keys_are_found(plan: Plan, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of schema 4 have digests of sources. They get today's key, unless what they ran has a newer version."""
+    plan.run(store)
+    rows = store.rows()
+    with closing(sqlite3.connect(store.path)) as db, db:
+        db.execute("""UPDATE rows SET schema = ?, source = NULL, digest = 'old ' || digest""", [KEYED - 1])
+        db.execute("""UPDATE runs SET provenance = replace(provenance, '"digests": ["', '"digests": ["old ')""")
+    with Store(store.path, read_only=True) as reader:
+        assert plan.estimate(reader).stored == len(plan.cells)
+    monkeypatch.setitem(blocks._entries, "highway", replace(blocks.get("highway"), version="2"))
+    assert plan.run(store).summary.measured == sum(cell.block == "highway" for cell in plan.cells)
+    monkeypatch.undo()
+    assert plan.run(store).summary.measured == 0
+    again = {(row["digest"], row["metric"]): row for row in store.rows(block=["plain", "highway"])}
+    for row in rows:
+        found = again[row["digest"], row["metric"]]
+        assert found == row | {"source": None, "old_digest": f"old {row['digest']}"}
+    requested = {digest for record in store.runs().values() for digest in record["digests"]}
+    assert {row["digest"] for row in rows} <= requested
+
+
+def test_results_do_not_outlive_torchs_minor_version(
+    fakes: str,
+    store: Store,
+    cell: Callable[..., Cell],
+    elsewhere: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured = []
+    for version in ("2.13.0+cpu", "2.13.1+cu130", "2.14.0+cpu"):
+        here = Identity("cpu-a-1c", None, version)
+        monkeypatch.setattr(schedule, "identity", lambda device, here=here: here)
+        measured.append(run_cells([cell()], store, plugins=[fakes], engine=elsewhere(here)).measured)
+    assert measured == [1, 0, 1]
