@@ -88,7 +88,7 @@ class Committed:
         attempts["whole"] = attempts["ended"] & ~attempts["failed"]
         newest = attempts.sort_values(["ended", "whole", "time_utc"]).groupby("digest").tail(1).index
         chosen = pd.MultiIndex.from_frame(rows[["digest", "run_id"]]).isin(newest)
-        return cls(rows[chosen], {run: record for one in files for run, record in one.runs.items()})
+        return cls(rows[chosen], {run: record for one in files for run, record in one.runs().items()})
 
     def study(self, name: str, command: str, measures: Callable[[Words], bool], *tasks: str) -> Study:
         """The rows of the runs whose command ``measures`` accepts, by default of all ``tasks``."""

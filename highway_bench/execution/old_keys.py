@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from highway_bench.cell import Cell
 from highway_bench.execution.key import is_first, minor
 from highway_bench.provenance import identity
-from highway_bench.provenance.machine import machine_of
+from highway_bench.provenance.former_names import machine_of
 from highway_bench.results.schema import Status
 from highway_bench.results.store import Store
 from highway_bench.tasks.base import Task

@@ -16,6 +16,7 @@ from highway_bench.results.integrity import check_contents, check_schema
 
 DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 MOMENT = 0.2  # seconds to wait for the lock: another process may be testing it
+CACHE_KIB = 256 * 2**10  # most memory for pages: the keys of many cells are written in no order
 BUSY_MS = 10_000  # how long a statement waits for another connection's lock
 
 
@@ -92,6 +93,7 @@ def connected(path: Path, read_only: bool) -> sqlite3.Connection:
         mode = "immutable=1" if frozen else "mode=ro"
         db = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=BUSY_MS / 1000)
     try:
+        db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         db.execute("PRAGMA synchronous = NORMAL")  # with WAL a kill loses nothing, a power cut the last cells
         db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except BaseException:

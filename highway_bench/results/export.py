@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, TextIO
@@ -95,19 +94,9 @@ def import_rows(into: str | os.PathLike[str], *sources: str | os.PathLike[str]) 
     files = parquet_files(sources)
     if not files:
         raise BadInput("nothing to import: name at least one Parquet file, or a folder of them")
-    for path in files:
-        ParquetRows(path)
+    exported = [ParquetRows(path) for path in files]
     with Store(into) as target:
-        return sum(_take(target, ParquetRows(path)).changed for path in files)
-
-
-def _take(target: Store, exported: ParquetRows) -> Taken:
-    with tempfile.TemporaryDirectory(prefix="highway-bench-") as folder, Store(Path(folder) / "rows.sqlite") as source:
-        for digest, rows in exported.cells():
-            source.put(digest, rows)
-        for run_id, record in exported.runs.items():
-            source.add_run(run_id, record)
-        return target.take(source)
+        return sum(taken.changed for taken in target.take(*exported))
 
 
 def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> list[Taken]:
@@ -127,5 +116,5 @@ def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> list
     with Store(into) as target:
         for other in others:
             with Store(other, read_only=True) as source:
-                taken.append(target.take(source))
+                taken += target.take(source)
     return taken

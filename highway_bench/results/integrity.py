@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from highway_bench.errors import BadInput
 from highway_bench.results.migration import columns_of
-from highway_bench.results.schema import COLUMNS, DESCRIBED, JSON_KINDS, SCHEMA, Status
+from highway_bench.results.schema import COLUMNS, DESCRIBED, JSON_KINDS, SCHEMA, UNIQUE, Status
 
 TABLES = frozenset({"meta", "rows", "runs"})
 MOST = repr(sys.float_info.max)
@@ -130,10 +130,7 @@ def conditions(columns: Collection[str]) -> Mapping[str, str]:
     statuses = ", ".join(f"'{status}'" for status in Status)
     rules = {
         "have an unknown status": f'"status" IS NULL OR "status" NOT IN ({statuses})',
-        "lack their digest, metric, axis or index": " OR ".join(
-            f'"{name}" IS NULL' for name in ("digest", "metric", "axis", "index")
-        ),
-    }
+    } | {f"lack their {name}": f'"{name}" IS NULL' for name in UNIQUE}
     for name, (kind, _) in COLUMNS.items():
         if name not in columns:
             continue
@@ -153,17 +150,17 @@ def conditions(columns: Collection[str]) -> Mapping[str, str]:
     return {what: f"({condition})" for what, condition in rules.items()}
 
 
-def problem_of_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str | None:
-    """What is wrong with ``rows``, which have their values in the order of ``columns``; ``None`` if nothing is."""
-    names = ", ".join(f'"{name}"' for name in columns)
-    kinds = ", ".join(f'"{name}" {COLUMNS[name][0]}' for name in columns)
+def problem_of_column(name: str, values: Iterable[Any]) -> str | None:
+    """What is wrong with ``values`` of the column ``name``, of which each is needed once; ``None`` if nothing is."""
+    rules = {what: rule for what, rule in conditions([name]).items() if f'"{name}"' in rule}
     with closing(sqlite3.connect(":memory:")) as db:
-        db.execute(f'CREATE TABLE "rows" ({kinds})')
+        db.execute(f'CREATE TABLE "rows" ("{name}" {COLUMNS[name][0]})')
         try:
-            db.executemany(f'INSERT INTO "rows" ({names}) VALUES ({", ".join("?" * len(columns))})', rows)
+            db.executemany('INSERT INTO "rows" VALUES (?)', ((value,) for value in values))
         except (sqlite3.Error, OverflowError) as error:
             return f"a row has a value of no known kind: {error}"
-        return next(wrong_rows(db, columns), None)
+        wrong = (what for what, rule in rules.items() if db.execute(f'SELECT 1 FROM "rows" WHERE {rule}').fetchone())
+        return next((f"rows {what}" for what in wrong), None)
 
 
 def is_record(text: object) -> bool:

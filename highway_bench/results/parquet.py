@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import base64
-import itertools
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from highway_bench.errors import BadInput
-from highway_bench.results.integrity import is_record, json_object, problem_of_rows
+from highway_bench.results.integrity import is_record, json_object, problem_of_column
 from highway_bench.results.migration import columns_of
-from highway_bench.results.schema import COLUMNS, SCHEMA, Row
+from highway_bench.results.schema import COLUMNS, LATER_ATTEMPT, SCHEMA, Row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +63,8 @@ class ParquetRows:
 
         self.path = Path(path)
         try:
-            self._table: pa.Table = parquet.ParquetFile(self.path).read()
+            texts = [name for name, (kind, _) in COLUMNS.items() if kind == "TEXT"]
+            self._table: pa.Table = parquet.read_table(self.path, read_dictionary=texts).combine_chunks()
             metadata = self._table.schema.metadata or {}
             if SCHEMA_KEY not in metadata or RUNS_KEY not in metadata:
                 raise BadInput(f"{self.path} is a Parquet file, but not one that highway_bench exported")
@@ -75,25 +76,43 @@ class ParquetRows:
             columns = self._table.column_names
             if set(columns) != columns_of(version) or len(columns) != len(set(columns)):
                 raise BadInput(f"{self.path}: the columns of its rows are not those of schema {version}; it is damaged")
-            self.runs = _unpacked(metadata[RUNS_KEY])
-            values = [_values(column) for column in self._table.columns]
+            self._runs = _unpacked(metadata[RUNS_KEY])
+            problems = (problem_of_column(name, _values(_distinct(self._table[name]))) for name in columns)
+            problem = next((one for one in problems if one is not None), None)
         except (OSError, ValueError, zlib.error, pa.ArrowException) as error:
             raise BadInput(f"cannot read {self.path}: {str(error).partition(chr(10))[0]}") from error
-        problem = problem_of_rows(columns, zip(*values, strict=True))
         if problem is not None:
             raise BadInput(f"{self.path}: {problem}; it is damaged")
 
-    def cells(self) -> Iterator[tuple[str, list[Row]]]:
-        """The rows of one cell after the other, each with their digest."""
-        start = 0
-        for digest, same in itertools.groupby(self._table["digest"].to_pylist()):
-            count = len(list(same))
-            yield digest, [dict.fromkeys(COLUMNS) | row for row in self._table.slice(start, count).to_pylist()]
-            start += count
+    def times(self) -> dict[str, set[str]]:
+        """As ``Store.times``."""
+        times: dict[str, dict[bool, str]] = {}
+        columns = (self._columns[name] for name in ("digest", "axis", "time_utc"))
+        for digest, axis, time in zip(*columns, strict=True):
+            last = times.setdefault(digest, {})
+            later = axis == LATER_ATTEMPT
+            last[later] = max(time, last.get(later, time))
+        return {digest: set(last.values()) for digest, last in times.items()}
+
+    def runs(self) -> dict[str, dict[str, Any]]:
+        """The records of the runs by id."""
+        return self._runs
+
+    def values(self, digests: Collection[str]) -> Iterator[tuple[Any, ...]]:
+        """The rows of these cells, each as its values in the order of ``COLUMNS``."""
+        wanted = set(digests)
+        rows = zip(*self._columns.values(), strict=True)
+        return (row for digest, row in zip(self._columns["digest"], rows, strict=True) if digest in wanted)
+
+    @cached_property
+    def _columns(self) -> dict[str, Sequence[Any]]:
+        """By name: the values of each column of the current schema."""
+        absent = [None] * self._table.num_rows
+        return {name: _values(self._table[name]) if name in self._table.column_names else absent for name in COLUMNS}
 
     def frame(self) -> pd.DataFrame:
         """The rows as a frame, with the columns of the current schema."""
-        frame: pd.DataFrame = self._table.to_pandas().reindex(columns=list(COLUMNS))
+        frame: pd.DataFrame = self._table.cast(_plain(self._table.schema)).to_pandas().reindex(columns=list(COLUMNS))
         return frame
 
 
@@ -124,12 +143,31 @@ def _unpacked(packed: bytes) -> dict[str, dict[str, Any]]:
     return runs
 
 
-def _values(column: pa.ChunkedArray) -> list[Any]:
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """``schema`` with text instead of codes of texts."""
+    import pyarrow as pa
+
+    kinds = ((one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type) for one in schema)
+    return pa.schema(list(kinds))
+
+
+def _distinct(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Each value once, except of a column of lists, which no export has."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    return column if pa.types.is_nested(column.type) else compute.unique(column)
+
+
+def _values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     """The values of a column; raises ``ValueError`` for a number that is none."""
     import pyarrow as pa
     from pyarrow import compute
 
     if pa.types.is_floating(column.type) and compute.any(compute.is_nan(column)).as_py():
         raise ValueError("a number that is not finite")
+    if pa.types.is_dictionary(column.type):  # a text that repeats is one object
+        texts: list[Any] = column.to_pandas().astype(object).where(column.is_valid().to_pandas(), None).tolist()
+        return texts
     values: list[Any] = column.to_pylist()
     return values

@@ -12,12 +12,12 @@ import math
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from filelock import FileLock
 
@@ -62,6 +62,19 @@ class Taken:
 
 BEFORE_KEYS = f'"schema" < {KEYED}'
 AS_WRITTEN = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:*"  # a time, as runs write it
+
+
+class Rows(Protocol):
+    """Cells and runs that a store can take: another store, or an exported file."""
+
+    def times(self) -> dict[str, set[str]]:
+        """By digest, the times of the last result and of a later attempt that measured less."""
+
+    def values(self, digests: Collection[str]) -> Iterable[tuple[Any, ...]]:
+        """The rows of these cells, each as its values in the order of ``COLUMNS``."""
+
+    def runs(self) -> dict[str, dict[str, Any]]:
+        """Every run's provenance by its id."""
 
 
 class Store:
@@ -271,47 +284,46 @@ class Store:
                 self._db.execute("VACUUM")
         return removed
 
-    def take(self, other: Store) -> Taken:
-        """Add ``other``'s runs and its cells that are missing or older here.
+    def take(self, *others: Rows) -> list[Taken]:
+        """Add the runs of ``others``, and their cells that are missing or older here; what was taken of each.
 
         A cell has its newest result afterwards, and the last later attempt that measured less. One transaction adds
-        either all of ``other`` or nothing.
+        either all of ``others`` or nothing.
         """
-        counts: Counter[str] = Counter()
         with explained(self.path), self._db:
-            here = self._times()
-            for digest, times in other._times().items():
-                if times <= here.get(digest, set()):
-                    counts["same"] += 1
-                    continue
-                mine = self.rows(digest=digest)
-                attempts = [*attempts_in(other.rows(digest=digest)), *attempts_in(mine)]
-                rows = stored(sorted(attempts, key=lambda attempt: max(row["time_utc"] or "" for row in attempt)))
-                if rows == mine:
-                    counts["older"] += 1
-                    continue
-                self._put(digest, rows)
-                counts["replaced" if mine else "added"] += 1
-            known = self.runs()
-            for run_id, provenance in other.runs().items():
-                if run_id not in known or (provenance.get("finished") and not known[run_id].get("finished")):
-                    self._add_run(run_id, provenance)
+            here = self.times()
+            return [self._take(other, here) for other in others]
+
+    def _take(self, other: Rows, here: dict[str, set[str]]) -> Taken:
+        """As ``take``; ``here`` are this store's times, which follow."""
+        there = other.times()
+        added = there.keys() - here.keys()
+        self._insert(other.values(added))
+        known = {digest for digest in there.keys() & here.keys() if there[digest] <= here[digest]}
+        counts = Counter(added=len(added), same=len(known))
+        for digest in there.keys() - added - known:
+            mine = self.rows(digest=digest)
+            theirs = [dict(zip(COLUMNS, values, strict=True)) for values in other.values([digest])]
+            attempts = [*attempts_in(theirs), *attempts_in(mine)]
+            rows = stored(sorted(attempts, key=lambda attempt: max(row["time_utc"] or "" for row in attempt)))
+            if rows == mine:
+                counts["older"] += 1
+                continue
+            self._put(digest, rows)
+            here[digest] |= there[digest]
+            counts["replaced"] += 1
+        here |= {digest: there[digest] for digest in added}
+        runs = self.runs()
+        for run_id, provenance in other.runs().items():
+            if run_id not in runs or (provenance.get("finished") and not runs[run_id].get("finished")):
+                self._add_run(run_id, provenance)
         return Taken(**counts)
 
-    def _put(self, digest: str, rows: list[Row]) -> None:
-        self._db.execute('DELETE FROM "rows" WHERE "digest" = ?', (digest,))
-        self._db.executemany(
-            f'INSERT INTO "rows" ({", ".join(map(quoted, COLUMNS))}) VALUES ({", ".join("?" * len(COLUMNS))})',
-            [[row[name] for name in COLUMNS] for row in rows],
-        )
+    def values(self, digests: Collection[str]) -> Iterator[tuple[Any, ...]]:
+        """The rows of these cells, each as its values in the order of ``COLUMNS``."""
+        yield from self._select(COLUMNS, *self._where({"digest": digests}))
 
-    def _add_run(self, run_id: str, provenance: Mapping[str, Any]) -> None:
-        self._db.execute(
-            "INSERT INTO runs VALUES (?, ?) ON CONFLICT DO UPDATE SET provenance = excluded.provenance",
-            (run_id, json.dumps(provenance, ensure_ascii=False, allow_nan=False)),
-        )
-
-    def _times(self) -> dict[str, set[str]]:
+    def times(self) -> dict[str, set[str]]:
         """By digest, the times of the last result and of a later attempt that measured less."""
         times: dict[str, set[str]] = {}
         with explained(self.path):
@@ -320,6 +332,20 @@ class Store:
             ):
                 times.setdefault(digest, set()).add(time)
         return times
+
+    def _put(self, digest: str, rows: list[Row]) -> None:
+        self._db.execute('DELETE FROM "rows" WHERE "digest" = ?', (digest,))
+        self._insert([row[name] for name in COLUMNS] for row in rows)
+
+    def _insert(self, rows: Iterable[Sequence[Any]]) -> None:
+        names = ", ".join(map(quoted, COLUMNS))
+        self._db.executemany(f'INSERT INTO "rows" ({names}) VALUES ({", ".join("?" * len(COLUMNS))})', rows)
+
+    def _add_run(self, run_id: str, provenance: Mapping[str, Any]) -> None:
+        self._db.execute(
+            "INSERT INTO runs VALUES (?, ?) ON CONFLICT DO UPDATE SET provenance = excluded.provenance",
+            (run_id, json.dumps(provenance, ensure_ascii=False, allow_nan=False)),
+        )
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:

@@ -21,9 +21,9 @@ def test_committed_rows_are_whole_and_small() -> None:
     assert sum(path.stat().st_size for path in FILES) <= MOST_BYTES
     for path in FILES:
         exported = ParquetRows(path)
-        assert exported.runs
+        assert exported.runs()
         frame = exported.frame()
-        assert set(frame["run_id"]) <= set(exported.runs)
+        assert set(frame["run_id"]) <= set(exported.runs())
         later = frame["axis"] == LATER_ATTEMPT
         shared = frame.drop(columns=list(OWN)).assign(later=later).drop_duplicates()
         assert not shared.duplicated(["digest", "later"]).any(), path

@@ -198,7 +198,7 @@ def test_values_that_no_run_writes_are_lost_with_their_cell(path: Path, tmp_path
     with Store(path, read_only=True, checked=False) as store:
         assert store.problems() == [
             "1 rows have an unknown status",
-            "1 rows lack their digest, metric, axis or index",
+            "1 rows lack their metric",
             "1 rows have a value that is no number",
             "1 rows have a value that is not finite",
             "1 rows have a samples that is no JSON array",
@@ -213,7 +213,7 @@ def test_values_that_no_run_writes_are_lost_with_their_cell(path: Path, tmp_path
         ('UPDATE "rows" SET "depth" = 2.5 WHERE rowid = 3', "have a depth that is no whole number"),
         ('UPDATE "rows" SET "low" = -9e999 WHERE rowid = 3', "have a low that is not finite"),
         ('UPDATE "rows" SET "block" = x\'00ff\' WHERE rowid = 3', "have a block that is no text"),
-        ('UPDATE "rows" SET "index" = NULL WHERE rowid = 3', "lack their digest, metric, axis or index"),
+        ('UPDATE "rows" SET "index" = NULL WHERE rowid = 3', "lack their index"),
         ("UPDATE runs SET provenance = '[]'", "the record of run r is none that a run writes"),
         ('UPDATE runs SET provenance = \'{"blocks": {"plain": 3}}\'', "the record of run r is none that a run"),
         ("INSERT INTO meta VALUES ('progress', '{\"cells\": 3}')", "the progress of the last run is none"),

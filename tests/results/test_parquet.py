@@ -92,7 +92,9 @@ def test_a_later_failure_is_in_the_file_of_its_own_run(tmp_path: Path, order: tu
 def test_files_of_older_schemas_are_read(tmp_path: Path) -> None:
     with Store(fill(tmp_path / "s", cell("a", "r1")), read_only=True) as store:
         export(store, tmp_path / "new.parquet")
-    rewritten(tmp_path / "new.parquet", tmp_path / "old.parquet", without=["protocol"], schema=3)
+    rewritten(
+        tmp_path / "new.parquet", tmp_path / "old.parquet", without=["protocol", "source", "old_digest"], schema=3
+    )
     assert import_rows(tmp_path / "imported", tmp_path / "old.parquet") == 1
     with Store(tmp_path / "imported", read_only=True) as store:
         assert {one["protocol"] for one in store.rows()} == {None}
@@ -146,10 +148,10 @@ def test_what_is_no_export_is_one_line_and_nothing_is_written(tmp_path: Path) ->
         "lacking.parquet": "not those of schema",
         "absent.parquet": "cannot read .*absent.parquet",
         "empty": "there is no Parquet file in",
-        "status.parquet": "4 rows have an unknown status; it is damaged",
+        "status.parquet": ": rows have an unknown status; it is damaged",
         "nan.parquet": "cannot read .*: a number that is not finite",
-        "infinite.parquet": "4 rows have a high that is not finite",
-        "type.parquet": "4 rows have a value that is no number",
+        "infinite.parquet": ": rows have a high that is not finite",
+        "type.parquet": ": rows have a value that is no number",
         "nested.parquet": "a row has a value of no known kind",
         "version.parquet": "cannot read .*: invalid literal",
         "base64.parquet": "cannot read .*",

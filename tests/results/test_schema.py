@@ -17,6 +17,7 @@ FROZEN = {
 FROZEN[2] = FROZEN[1].replace("samples ", "samples paired ")
 FROZEN[3] = FROZEN[2].replace("family_options ", "family_options start ")
 FROZEN[4] = FROZEN[3].replace("schema ", "schema protocol ")
+FROZEN[5] = f"{FROZEN[4]} source old_digest"
 
 
 def test_columns_are_frozen() -> None:

@@ -149,7 +149,7 @@ def test_merging_keeps_a_part_of_a_result(tmp_path: Path, swapped: bool, part_is
         assert [(r["status"], r["axis"]) for r in into.rows()[2:]] == (
             [] if part_is_later else [("crashed", LATER_ATTEMPT)]
         )
-        assert into.take(other).changed == 0
+        assert into.take(other)[0].changed == 0
 
 
 EARLY, MIDDLE, LATE = (f"2026-01-0{day}T00:00:00" for day in (1, 2, 3))
@@ -198,9 +198,9 @@ def test_merging_keeps_results_and_lists_later_failures(tmp_path: Path, case: st
             for status, time in attempts:
                 store.put("a", attempt(status, time))
         before = other.rows()
-        assert into.take(other).changed == taken
+        assert into.take(other)[0].changed == taken
         assert attempts_of(into.rows()) == expected
-        assert into.take(other).changed == 0
+        assert into.take(other)[0].changed == 0
         assert other.rows() == before
 
 
