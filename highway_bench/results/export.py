@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.results.parquet import ParquetRows, parquet_files, write_parquet
+from highway_bench.results.parquet import ParquetRows, parquet_files, runs_in, write_parquet
 from highway_bench.results.schema import COLUMNS, JSON_KINDS, Row
 from highway_bench.results.store import Store, Taken
 from highway_bench.writing import writing
@@ -64,20 +64,22 @@ def export(store: Store, path: str | os.PathLike[str]) -> int:
 
 
 def export_runs(store: Store, folder: str | os.PathLike[str]) -> list[Path]:
-    """Write one Parquet file, named by its id, for each run of ``store`` that has none in ``folder``; return the new
+    """Write one Parquet file, named by its id, for each run of ``store`` that no file in ``folder`` has; return the new
     files.
 
-    An existing file is never changed. A run without rows has no file: it measured nothing, or other runs replaced its
-    rows. Raises ``BadInput`` for a folder that cannot be written, and for a run whose id is no name of a file.
+    An existing file is never changed; it may have several runs. A run without rows has no file: it measured nothing, or
+    other runs replaced its rows. Raises ``BadInput`` for a folder that cannot be written, and for a run whose id is no
+    name of a file.
     """
     target, written = Path(folder), []
     with writing(target):
         target.mkdir(parents=True, exist_ok=True)
+        known = {run_id for path in target.rglob(f"*{PARQUET}") for run_id in runs_in(path)}
         for run_id, record in store.runs().items():
             if Path(run_id).name != run_id:
                 raise BadInput(f"{store.path} has a run with the id {run_id!r}, which cannot name a file")
             path = target / f"{run_id}{PARQUET}"
-            if not path.exists() and (rows := store.rows(run_id=run_id)):
+            if run_id not in known and not path.exists() and (rows := store.rows(run_id=run_id)):
                 write_parquet(rows, {run_id: record}, path)
                 written.append(path)
     return written

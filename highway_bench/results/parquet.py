@@ -130,6 +130,14 @@ def parquet_files(sources: Sequence[str | os.PathLike[str]]) -> list[Path]:
     return files
 
 
+def runs_in(path: Path) -> set[str]:
+    """The ids of the runs in the Parquet file ``path``; none where no export wrote it."""
+    from pyarrow import parquet
+
+    metadata = parquet.read_metadata(path).metadata or {}
+    return set(_unpacked(metadata[RUNS_KEY])) if RUNS_KEY in metadata else set()
+
+
 def _packed(runs: Mapping[str, Mapping[str, Any]]) -> bytes:
     text = json.dumps(runs, ensure_ascii=False, allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), level=9))  # Parquet does not compress its metadata
