@@ -60,9 +60,9 @@ def start(
     global _start_error, _sources
     exit_with_parent()  # otherwise a worker whose runner was killed would disturb the next run
     take_this_process_first()
+    replace_unprintable()  # of what a user's layer prints; while stdout still is what Python opened
     with suppress(OSError):  # a stream that was closed before Python started
         os.dup2(2, 1)
-    replace_unprintable()  # of what a user's layer prints
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     if cores:
