@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import nox
 from nox.command import CommandFailed
@@ -26,6 +29,7 @@ STORE = Path("reports/results.sqlite")
 UNDECIDED = 5  # exit status of the gate
 PAGE = Path("reports/page/index.html")
 DOCS = Path("reports/docs")
+WIDTH = shutil.get_terminal_size(fallback=(160, 24)).columns
 PYTHONS = ("3.11", "3.12", "3.13")
 TORCH_FREE = (
     "tests/report",
@@ -56,15 +60,20 @@ def run(session: nox.Session, *command: str, **options: Any) -> Any:
     return session.run(*command, interrupt_timeout=None, **options)
 
 
+def to(output: TextIO) -> dict[str, Any]:
+    """Options of a command whose output goes to a file; its progress and errors do not."""
+    return {"stdout": output, "stderr": None}
+
+
 def output_of(session: nox.Session, *command: str) -> str:
     """What a command prints, without its errors, which the user sees."""
     return str(session.run(*command, silent=True, stderr=None)).strip()
 
 
-def failure_of(session: nox.Session, *command: str) -> CommandFailed | None:
+def failure_of(session: nox.Session, *command: str, **options: Any) -> CommandFailed | None:
     """Run a command; its failure if some of its measurements failed (status 1), since the others are stored."""
     try:
-        run(session, *command)
+        run(session, *command, **options)
     except CommandFailed as error:
         if error.return_code != 1:
             raise
@@ -83,7 +92,7 @@ def raise_any(*failures: CommandFailed | None) -> None:
 def bench(session: nox.Session) -> None:
     """Measure the standard profile and write the page; arguments go to highway-bench run.
 
-    Then measure this commit's point in the history, quickly, and publish asv's pages.
+    Then measure this commit's point in the history, quickly, and publish asv's pages. The answer comes last.
     """
     install(session, "-e", ".[history]")
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
@@ -94,23 +103,43 @@ def bench(session: nox.Session) -> None:
     if known.profile == "smoke" and known.store is None:  # a trial run must not mix with real results
         store, page = Path("reports/smoke.sqlite"), Path("reports/smoke/index.html")
 
-    failures = [failure_of(session, "highway-bench", "run", "--profile", known.profile, "--store", str(store), *others)]
-    if not {"--dry-run", "--help", "-h"} & set(others):
+    command = ("highway-bench", "run", "--profile", known.profile, "--store", str(store), *others)
+    if {"--dry-run", "--help", "-h"} & set(others):
+        run(session, *command)
+        return
+    answer = page.parent / "answer.txt"
+    with printed_last(session, answer) as output:
+        failures = {"highway-bench run": failure_of(session, *command, **to(output), env={"COLUMNS": str(WIDTH)})}
         make_page(session, store, page)
-        failures.append(follow(session))
-    raise_any(*failures)
+        failures["highway-bench history run"] = follow(session, page.parent / "history.log")
+    if failed := [name for name, failure in failures.items() if failure is not None]:
+        session.error(f"exit status 1 of {' and of '.join(failed)}")
 
 
-def follow(session: nox.Session) -> CommandFailed | None:
+@contextmanager
+def printed_last(session: nox.Session, path: Path) -> Iterator[TextIO]:
+    """A file for a command's output, which is printed at the end, and also where something failed in between."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("w", encoding="utf-8") as output:
+            yield output
+    finally:
+        sys.stdout.write(path.read_text(encoding="utf-8"))
+
+
+def follow(session: nox.Session, log: Path) -> CommandFailed | None:
     """Measure this commit's point and publish asv's pages, except in a copy without git. Returns the failure, if any.
 
-    If a benchmark fails, the other benchmarks' values are published all the same.
+    If a benchmark fails, the other benchmarks' values are published all the same. asv's output goes to the file
+    ``log``.
     """
     if not Path(".git").exists():
         session.log("no git here: no history")
         return None
+    session.log(f"this commit's point in the history takes two minutes; asv's output: {log}")
     try:
-        failure = failure_of(session, "highway-bench", "history", "run", "--quick")
+        with log.open("w", encoding="utf-8") as output:
+            failure = failure_of(session, "highway-bench", "history", "run", "--quick", **to(output))
     except CommandFailed as error:
         if error.return_code != 2:
             raise

@@ -81,6 +81,8 @@ def run(
 
     plan = Plan.of(profile, Selection.of(**options), plugin or ())
     plan = plan if shard is None else plan.shard(shard)
+    for line in plan.changes(store):
+        typer.echo(printable(line), err=True)
     if dry_run:
         again = rerun or FAILED
         estimate = plan.estimate(store, workers=workers, rerun=again, strict_source=strict_source)
@@ -161,7 +163,7 @@ def print_results(result: RunResult, store: Path, exit_status: int, *, as_json: 
     from highway_bench.report import print_summary
 
     print_summary(result.rows, console(), result.runs)
-    name_cells("failed", result.failures)
+    name_cells("failed", result.failures, err=False)
     cells = len(summary.digests)
     ended = ", ".join(f"{count} {status}" for status, count in Counter(counts).most_common())
     typer.echo()
@@ -176,13 +178,13 @@ def print_results(result: RunResult, store: Path, exit_status: int, *, as_json: 
     typer.echo(f"next:  highway-bench report --store {store}")
 
 
-def name_cells(what: str, endings: list[Ending]) -> None:
-    """Print cells on stderr, one per line, at most ``MOST_NAMED``."""
+def name_cells(what: str, endings: list[Ending], *, err: bool = True) -> None:
+    """Print cells, by default on stderr, one per line, at most ``MOST_NAMED``."""
     for ending in endings[:MOST_NAMED]:
         why = f" ({ending.message})" if ending.message else ""
-        typer.echo(printable(f"{what}: {ending.cell}: {ending.status}{why}"), err=True)
+        typer.echo(printable(f"{what}: {ending.cell}: {ending.status}{why}"), err=err)
     if len(endings) > MOST_NAMED:
-        typer.echo(f"{what}: and {len(endings) - MOST_NAMED} more", err=True)
+        typer.echo(f"{what}: and {len(endings) - MOST_NAMED} more", err=err)
 
 
 def plain(endings: Iterable[Ending]) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from highway_bench.execution.engines import AnyEngine, Engine, make_engine
 from highway_bench.execution.job import Began, CellResult, Ended
 from highway_bench.execution.needs import with_needs
 from highway_bench.execution.progress import Event, Finished, Opened, Started, TimeLeft
+from highway_bench.execution.requested import requested
 from highway_bench.execution.rerun import FAILED, Rerun
 from highway_bench.execution.rows import Origin, RunClock, now, rows_of
 from highway_bench.execution.schedule import Schedule, ScheduledCell
@@ -170,6 +171,7 @@ class _Run:
             "started": self._clock.now(),
             "finished": None,
             "machines": {device: identity(device).machine for device in devices},
+            "requested": requested(cells),
         } | descriptions(cells)
         self._origin = Origin(self.run_id, self._record["commit"])
         self._store.add_run(self.run_id, self._record)

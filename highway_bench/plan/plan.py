@@ -18,6 +18,7 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.needs import with_needs
 from highway_bench.execution.progress import Event
+from highway_bench.execution.requested import changes, requested
 from highway_bench.execution.rerun import FAILED
 from highway_bench.execution.runner import Summary, run_cells
 from highway_bench.plan.checks import check_cells, check_data, check_grids, check_selection
@@ -133,6 +134,14 @@ class Plan:
         existing = None if store is None or (not isinstance(store, Store) and not Path(store).exists()) else store
         with opened(existing, read_only=existing is not None) as given:
             return estimate(self.needs, given, workers=workers or cores(), rerun=rerun, strict_source=strict_source)
+
+    def changes(self, store: AnyPath) -> list[str]:
+        """What this plan asks for that the last run into ``store`` did not, and the reverse, in two lines at most."""
+        if not Path(store).exists():
+            return []
+        with opened(store, read_only=True) as given:
+            before = [record["requested"] for record in given.runs().values() if "requested" in record]
+        return changes(before[-1], requested(self.needs)) if before else []
 
     def run(
         self,

@@ -17,12 +17,12 @@ from highway_bench.report.summary_tables import failure_table, folded_tables, su
 
 
 def print_summary(rows: pd.DataFrame | Results, console: Console, runs: Runs | None = None) -> None:
-    """Print the answer, the summary and the failures. Without a summary the tables of folded sections are printed.
+    """Print the summary, the answer and the failures. Without a summary the tables of folded sections are printed.
 
     ``runs`` are the runs of the store of ``rows``. Raises ``NothingMeasured`` for an empty frame.
     """
     results = rows if isinstance(rows, Results) else Results(rows, runs or {})
-    print_tables([answer_table(results), *(summary_tables(results, brief=True) or folded_tables(results))], console)
+    print_tables([*(summary_tables(results, brief=True) or folded_tables(results)), answer_table(results)], console)
     failed = failure_table(results)
     if failed.entries:
         console.print()

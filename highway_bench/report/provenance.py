@@ -11,7 +11,7 @@ import pandas as pd
 from highway_bench.report.rows import Runs
 from highway_bench.results.schema import DESCRIBED
 
-NOT_LISTED: Final = (*DESCRIBED, "digests")
+NOT_LISTED: Final = (*DESCRIBED, "digests", "requested")
 """Parts of a run's record that are not listed: the page shows them elsewhere, or they are thousands of digests."""
 
 EMPTY: Final[tuple[object, ...]] = (None, "", {}, [])

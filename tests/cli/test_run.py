@@ -75,6 +75,10 @@ def test_run_then_all_that_follows(here: Path, invoke: Any) -> None:
     assert "all 2 cells are in the store already: 2 ok" in again.stdout
     assert "2 of them in results/store.sqlite already" in invoke(*RUN, "--dry-run").stdout
 
+    assert "last run" not in again.stderr
+    other = invoke(*RUN, "--block-option", "gate_bias=-2", "--dry-run")
+    assert "new since the last run: gate_bias -2" in other.stderr
+
     with Store("results/store.sqlite", read_only=True) as store:
         assert next(iter(store.runs().values()))["command"][0] == "highway-bench"
 
@@ -172,7 +176,7 @@ def test_failed_cell(invoke: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -
         "store.sqlite",
     )
     assert done.exit_code == 1
-    assert "failed: trainability plain failing_layers:FailsInTraining" in done.stderr
+    assert "failed: trainability plain failing_layers:FailsInTraining" in done.stdout
     assert "no batch of a hundred" in done.stderr
 
 
@@ -188,7 +192,7 @@ def test_a_failed_start_of_a_forecast(
     monkeypatch.setattr("highway_bench.forecast.starts.lacking_starts", lambda rows: [deep])
     done = invoke("forecast", "--starts", "--plugin", "my_gate.py", "--workers", "1")
     assert done.exit_code == 1, done.stderr
-    assert "failed: memory my-gate dense depth 1000000000" in done.stderr
+    assert "failed: memory my-gate dense depth 1000000000" in done.stdout
     assert "oom (not run: it needs about " in done.stderr
 
 
