@@ -89,9 +89,8 @@ class MachineHistory:
         for followed, line in self.exact.items():
             for (_, before), (commit, after) in pairwise(line):
                 if before.value != after.value:
-                    where = f"{followed.cell.block}, {followed.cell.family}, depth {followed.cell.depth}"
                     change = {"before": before.value, "after": after.value, "since": commit[:8]}
-                    records.append({"series": followed.series.title, "of": where, **change})
+                    records.append({"series": followed.series.title, "of": str(followed.cell), **change})
         columns = [
             column.words("series", "series"),
             column.words("of", "of"),

@@ -52,7 +52,7 @@ def _look_up(group: Group, series: Series) -> Callable[..., Any]:
         return value_for_asv(values, SeriesKey(series.name, group.cell(where)))
 
     track.unit = series.unit  # type: ignore[attr-defined]
-    track.pretty_name = f"{series.title}, {group.label}"  # type: ignore[attr-defined]
+    track.pretty_name = f"{series.title} · {group.label}"  # type: ignore[attr-defined]
     return track
 
 

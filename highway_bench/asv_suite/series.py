@@ -31,7 +31,7 @@ class Series(NamedTuple):
     """
 
     name: str
-    title: str  # asv's list sorts by it
+    title: str
     unit: str
     judged: Judged
     quick: int = QUICK
@@ -44,18 +44,18 @@ class Series(NamedTuple):
 
 
 SERIES = (
-    Series("ratio", "a step's ratio to the yard-stick", "time / yard-stick's", Judged.TIMED),
-    Series("operator_calls", "count of operator calls", "operators", Judged.EXACT),
-    Series("kernel_launches", "count of kernel launches", "kernels", Judged.EXACT),
-    Series("flop", "count of FLOP", "FLOP", Judged.EXACT),
-    Series("bytes_moved", "count of bytes moved", "bytes", Judged.EXACT),
-    Series("saved_bytes", "count of saved bytes", "bytes", Judged.EXACT),
-    Series("peak_bytes", "count of peak bytes", "bytes", Judged.EXACT),
-    Series("log_loss", "training: log loss", "log10(loss / 1e-6 nat)", Judged.TRAINED, 10, "Depths"),
-    Series("steps_to_threshold", "training: steps to the threshold", "steps", Judged.TRAINED, 10, "Depths"),
-    Series("seconds", "time in seconds", "seconds", Judged.NOT, quick=0),
-    Series("gpu_seconds", "time in seconds, of the GPU alone", "seconds", Judged.NOT, quick=0),  # n/a on a CPU
-    Series("slowdown", "time over the roofline's", "time / floor", Judged.NOT, quick=0),
+    Series("ratio", "step time", "× torch's own layers", Judged.TIMED),
+    Series("operator_calls", "operator calls", "operators", Judged.EXACT),
+    Series("kernel_launches", "kernel launches", "kernels", Judged.EXACT),
+    Series("flop", "FLOP", "FLOP", Judged.EXACT),
+    Series("bytes_moved", "bytes moved", "bytes", Judged.EXACT),
+    Series("saved_bytes", "activation memory", "bytes", Judged.EXACT),
+    Series("peak_bytes", "peak memory", "bytes", Judged.EXACT),
+    Series("log_loss", "training loss", "log10(loss / 1e-6 nat)", Judged.TRAINED, 10, "Depths"),
+    Series("steps_to_threshold", "steps to threshold", "steps", Judged.TRAINED, 10, "Depths"),
+    Series("seconds", "step time in seconds", "seconds", Judged.NOT, quick=0),
+    Series("gpu_seconds", "step time on the GPU alone", "seconds", Judged.NOT, quick=0),  # n/a on a CPU
+    Series("slowdown", "step time over the roofline's", "× roofline", Judged.NOT, quick=0),
 )
 BY_NAME = {series.name: series for series in SERIES}
 
@@ -68,18 +68,21 @@ class HistoryCell(NamedTuple):
     depth: int
 
     def __str__(self) -> str:
-        return f"{self.block}, {self.family}, depth {self.depth}"
+        return f"{self.block} · {self.family} · {self.depth} layers"
 
 
 class Group(NamedTuple):
-    """A class of asv's benchmarks. Its cells are the product of its ``axes``; what is no axis is in ``constant``.
-    ``label`` follows a series' name on the pages."""
+    """A class of asv's benchmarks. Its cells are the product of its ``axes``; what is no axis is in ``constant``."""
 
     name: str
-    label: str
     axes: Mapping[str, Sequence[str | int]]
     constant: Mapping[str, str | int]
     meaning: str
+
+    @property
+    def label(self) -> str:
+        """What its cells have in common, for the pages: ``dense · 10 layers``."""
+        return " · ".join(f"{value} layers" if axis == "depth" else str(value) for axis, value in self.constant.items())
 
     @property
     def cells(self) -> list[HistoryCell]:
@@ -115,9 +118,9 @@ class Suite(NamedTuple):
         """asv's classes; one without a cell is left out."""
         depth, deep = {"depth": FAMILY_DEPTH}, {"family": self.deep}
         every = (
-            Group("Families", "by family", {"block": self.core, "family": self.families}, depth, "Core blocks."),
-            Group("Depths", "by depth", {"block": self.core, "depth": DEEP}, deep, "Core blocks in deeper stacks."),
-            Group("Others", "others", {"block": self.others}, deep | {"depth": OTHER_DEPTH}, "The other blocks."),
+            Group("Families", {"block": self.core, "family": self.families}, depth, "Core blocks."),
+            Group("Depths", {"block": self.core, "depth": DEEP}, deep, "Core blocks in deeper stacks."),
+            Group("Others", {"block": self.others}, deep | {"depth": OTHER_DEPTH}, "The other blocks."),
         )
         return [group for group in every if all(group.axes.values())]
 

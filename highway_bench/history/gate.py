@@ -7,18 +7,20 @@ outcome is clean, a regression, or undecided where the machine was too disturbed
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from highway_bench.asv_suite.series import SERIES, Judged, Suite
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.compare import CONFIDENCE, DIFFERENCE, LEAST_PAIRS, Compared, Precision, compare
-from highway_bench.history.files import Result, read_results
+from highway_bench.history.files import Result, read_json, read_results, write_json
 from highway_bench.history.limits import WINDOW
 from highway_bench.history.lines import Followed, Line, Rise, lines_of, rises
 from highway_bench.history.machine import Machine
@@ -30,6 +32,7 @@ from highway_bench.provenance.load import Load
 LEAST = 1 + DIFFERENCE  # the estimated slow-down of an alarm
 EXCLUDED = 1.05  # the slow-down that a series must exclude where its interval is still wide
 SECONDS = 400.0  # for confirmation
+JUDGED = "judged.json"  # the verdicts of the last gate that timed again, by the commit that it judged
 ELSEWHERE = "not timed again: a point of another machine, or --no-confirm"
 
 
@@ -112,7 +115,7 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
     commits = git.line_of(paths.root)
     order = {commit: number for number, commit in enumerate(commits)}
     suite, accepted, report = paths.suite(), accepted_rises(paths, order), GateReport()
-    machines = points_of_machines(paths, order)
+    machines = points_of_machines(paths.results, order)
     for machine in sorted({result.machine for result in read_results(paths.results) if not result.is_told_apart}):
         report.lines.append(f"{machine}: several processors had this name, so its points are not judged")
     proposed: list[Rise] = []
@@ -155,6 +158,8 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
     found = worst(report.findings)
     report.findings = sorted(found, key=lambda one: (one.rise.of.machine, one.rise.of.cell, one.rise.of.name))
     report.culprits = list(culprits(report.of(GateVerdict.REGRESSION), paths, commits))
+    if here is not None:
+        write_json(paths.working / JUDGED, {commits[-1]: {key_of(one.rise): one.verdict for one in report.findings}})
     return report
 
 
@@ -181,7 +186,7 @@ def proposals(
         if order[results[-1].commit] < newest:
             continue
         lines = lines_of(results, suite, accepted, order)
-        recent = list(dict.fromkeys(result.commit for result in results))[-window:]
+        recent = recent_commits(results, window)
         judged |= {
             of
             for of, line in lines.items()
@@ -194,6 +199,37 @@ def proposals(
         report.first.append(machine)
         report.lines.append(f"{machine}: HEAD's point is its first one, so it was compared with none")
     return found
+
+
+def rises_to_list(paths: Paths) -> list[tuple[Rise, Result]]:
+    """The rises in the points to be ``shown`` that asv's page lists, each with its machine's newest point.
+
+    They are those of the last commits that each machine measured. Of times, a rise that the last gate timed again is
+    listed if it was confirmed, and any other from 5 % on.
+    """
+    order = {commit: number for number, commit in enumerate(git.line_of(paths.root))}
+    suite, accepted, path = paths.suite(), accepted_rises(paths, order), paths.working / JUDGED
+    judged = read_json(path) if path.is_file() else {}
+    found: dict[Followed, tuple[Rise, Result]] = {}
+    for results in itertools.chain.from_iterable(points_of_machines(paths.shown, order).values()):
+        lines = lines_of(results, suite, accepted, order)
+        for rise in rises(lines, recent_commits(results, WINDOW)):
+            newest = lines[rise.of][-1][0]
+            verdict = judged.get(newest, {}).get(key_of(rise))
+            small = rise.of.series.judged is Judged.TIMED and rise.change < EXCLUDED - 1
+            if verdict == GateVerdict.REGRESSION or (verdict != GateVerdict.UNCONFIRMED and not small):
+                found.setdefault(rise.of, (rise, results[-1]))
+    return list(found.values())
+
+
+def key_of(rise: Rise) -> str:
+    """The machine and the series that rose, for a file of verdicts."""
+    return f"{rise.of.machine} {rise.of.name}"
+
+
+def recent_commits(results: Sequence[Result], window: int) -> list[str]:
+    """The last ``window`` commits that have ``results``, oldest first."""
+    return list(dict.fromkeys(result.commit for result in results))[-window:]
 
 
 def unmeasured(
@@ -233,11 +269,13 @@ def culprits(regressed: Iterable[GateFinding], paths: Paths, order: Sequence[str
         yield Culprit(commit, git.subject(paths.root, commit), commits, len(many), tuple(blocks))
 
 
-def points_of_machines(paths: Paths, order: Mapping[str, int]) -> dict[str, list[list[Result]]]:
-    """Each machine's stored points on HEAD's line, oldest first, in one list for each environment; without those whose
-    machine is not told apart, since they are judged by nothing."""
+def points_of_machines(folder: Path, order: Mapping[str, int]) -> dict[str, list[list[Result]]]:
+    """Each machine's points in a folder that are on HEAD's line, oldest first, in one list for each environment.
+
+    Points whose machine is not told apart are left out, since they are judged by nothing.
+    """
     grouped: dict[str, dict[str, list[Result]]] = {}
-    on_line = [result for result in read_results(paths.results) if result.commit in order and result.is_told_apart]
+    on_line = [result for result in read_results(folder) if result.commit in order and result.is_told_apart]
     for result in sorted(on_line, key=lambda one: order[one.commit]):
         grouped.setdefault(result.machine, {}).setdefault(result.data["env_name"], []).append(result)
     return {machine: list(environments.values()) for machine, environments in sorted(grouped.items())}

@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import posixpath
 import shutil
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from highway_bench.asv_suite.series import SERIES, Judged
 from highway_bench.errors import NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.asv_command import AsvFailed, asv
+from highway_bench.history.asv_pages import arrange, keep_measured, list_regressions, name_series
 from highway_bench.history.files import (
     BENCHMARKS,
     MACHINE,
     copy_file,
-    read_json,
     read_result,
     read_results,
     result_paths,
     use_present_names,
-    write_json,
 )
-from highway_bench.history.gate import LEAST
-from highway_bench.history.lines import LEAST_SHARE
+from highway_bench.history.gate import rises_to_list
 from highway_bench.history.machine import entry, write_entry
 from highway_bench.history.paths import Paths
 from highway_bench.history.scripts import use_own_scripts
 from highway_bench.history.working_folder import exclusive
 from highway_bench.pages import HISTORY, REPORT, index
 
-LABELS = 8  # of commits on a graph, at most
 DISCOVERY = "discovery"  # asv requires a machine's name even to list benchmarks; no result is saved under it
 
 
@@ -60,26 +55,23 @@ def publish(paths: Paths, *, scripts: bool = True) -> Published:
     if not machines:
         raise NothingMeasured("there are no points to publish: run highway-bench history run first")
     discover(paths)
-    changes = {"results_dir": paths.shown, "html_dir": paths.html, **regression_settings(paths)}
+    results = list(read_results(paths.shown))
+    keep_measured(paths.shown / BENCHMARKS, results)
+    # The gate's regressions are listed below, instead of asv's.
+    changes = {"results_dir": paths.shown, "html_dir": paths.html, "regressions_first_commits": {".*": None}}
     status = asv(paths, "publish", ["--no-pull"], changes, quiet=True)
     if status:
         raise AsvFailed(f"asv publish ended with status {status}; its output is above")
-    arrange(paths.html / "index.json", {result.commit for result in read_results(paths.shown)})
+    arrange(paths.html / "index.json", {result.commit for result in results})
+    list_regressions(paths.html, rises_to_list(paths), str(paths.configuration()["project"]))
+    if reason := name_series(paths.html, paths.suite()):
+        lines.append(reason)
     if scripts:
         reason = use_own_scripts(paths.html, paths.working / "scripts")
         if reason:
             lines.append(f"the pages load their scripts from public networks, so they do not work offline: {reason}")
         link_report(paths.html / "index.html")
     return Published(paths.html, list(machines), sum(machines.values()), lines)
-
-
-def regression_settings(paths: Paths) -> dict[str, dict[str, float | str | None]]:
-    """asv's settings for its page of regressions, from the table of series and the accepted rises."""
-    accepted = paths.configuration()["regressions_first_commits"]
-    unjudged = {f".*{one.benchmark}\\b": None for one in SERIES if one.judged is Judged.NOT}
-    limits = {Judged.EXACT: 0.0, Judged.TIMED: LEAST - 1, Judged.TRAINED: LEAST_SHARE}
-    thresholds = {f".*{one.benchmark}\\b": limits[one.judged] for one in SERIES if one.judged in limits}
-    return {"regressions_first_commits": {**accepted, **unjudged}, "regressions_thresholds": thresholds}
 
 
 @exclusive
@@ -102,25 +94,6 @@ def discover(paths: Paths) -> None:
         raise AsvFailed("asv cannot import the benchmarks; its output is above")
     paths.shown.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(folder / BENCHMARKS, paths.shown / BENCHMARKS)
-
-
-def arrange(path: Path, measured: Collection[str]) -> None:
-    """Put asv's benchmarks into the order of the table of series, and label some ``measured`` commits on the graphs.
-
-    asv labels tags. A labelled commit is far enough from the one before it and from the newest.
-    """
-    index = read_json(path)
-    order = {series.benchmark: number for number, series in enumerate(SERIES)}
-    benchmarks = index["benchmarks"].items()
-    index["benchmarks"] = dict(sorted(benchmarks, key=lambda one: order.get(one[0].rpartition(".")[2], len(order))))
-    commits = sorted((int(revision), name) for revision, name in index["revision_to_hash"].items() if name in measured)
-    gap = max(1, (commits[-1][0] - commits[0][0]) // LABELS)
-    labelled = commits[:1]
-    for revision, name in commits:  # a label of the newest would leave the graph at its right
-        if revision - labelled[-1][0] >= gap and commits[-1][0] - revision >= gap:
-            labelled.append((revision, name))
-    index["tags"] |= {name[:7]: revision for revision, name in labelled}
-    write_json(path, index)
 
 
 def _drop_off_line(paths: Paths, lines: list[str]) -> dict[str, int]:

@@ -21,7 +21,7 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import Paths
 from highway_bench.history.compare import Compared
 from highway_bench.history.files import MACHINE, Point, Result
-from highway_bench.history.gate import GateVerdict, gate, verdict_on
+from highway_bench.history.gate import GateVerdict, gate, rises_to_list, verdict_on
 from highway_bench.history.lines import Followed, Rise, lines_of, rises
 from highway_bench.provenance.git import git
 
@@ -75,6 +75,8 @@ def test_a_proposed_time_is_confirmed_beside_the_last_good_commit(planted, plant
     assert {one.verdict for one in timed} == {GateVerdict.REGRESSION}
     assert all(one.ratio.low < 1.5 < one.ratio.high or one.ratio.value == pytest.approx(1.5, 0.01) for one in timed)
     assert "1.50" in table_row(timed[0])[7]
+    shutil.copytree(planted.paths.results, planted.paths.shown, dirs_exist_ok=True)
+    assert {rise.of for rise, _ in rises_to_list(planted.paths)} == {one.rise.of for one in report.findings}
     assert len(planted_processes) == 2 * 8  # eight pairs, in which all proposed cells are timed
     assert "of the cores" in report.load
 
@@ -154,6 +156,8 @@ def test_a_proposal_that_is_not_slower_is_no_regression(planted, planted_process
     monkeypatch.setattr(ask, lambda self, request, **cell: None if request == "prepare" else (1.0, 1.0))
     timed = [one for one in gate(planted.paths, planted.machine).findings if one.rise.of.series is TIME]
     assert {one.verdict for one in timed} == {GateVerdict.UNCONFIRMED}
+    shutil.copytree(planted.paths.results, planted.paths.shown, dirs_exist_ok=True)
+    assert {rise.of.series for rise, _ in rises_to_list(planted.paths)} == {PEAK, LOSS}
 
 
 def test_a_window_leaves_old_regressions_out(planted) -> None:

@@ -11,8 +11,8 @@ import pytest
 from highway_bench.asv_suite.series import SERIES
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import Paths
+from highway_bench.history.asv_pages import arrange
 from highway_bench.history.init import BASELINES, write_history
-from highway_bench.history.publish import arrange
 from highway_bench.history.site import write_site
 
 PROJECT = '[project]\nname = "mine"\nversion = "1"\n'

@@ -1,0 +1,130 @@
+"""What asv's pages get from here: names of the field, only what was measured, and the gate's regressions.
+
+asv's own search for regressions uses another rule than the gate, over all commits. It lists times that rose because a
+machine was slower, and misses slow rises. So the page lists what the gate finds in the same points.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from highway_bench.asv_suite.series import SERIES, Suite
+from highway_bench.history.files import Result, by_parameters, read_json, write_json, write_text
+from highway_bench.history.lines import Followed, Rise
+
+LABELS = 8  # of commits on a graph, at most
+SCRIPTS = {  # asv's internal names in its scripts, and what they print instead, which index.json has
+    "regressions.js": (".text(benchmark_name)", ".text($.asv.main_json.names[benchmark_name] || benchmark_name)"),
+    "graphdisplay.js": (".text(bm_name)", ".text($.asv.main_json.benchmarks[bm_name].pretty_name)"),
+}
+
+
+def title(of: Followed) -> str:
+    """A series in words: ``step time · highway · dense · 50 layers``."""
+    return f"{of.series.title} · {of.cell}"
+
+
+def keep_measured(path: Path, results: Iterable[Result]) -> None:
+    """Leave in asv's list of benchmarks those that ``results`` have points of, and the values of their parameters.
+
+    asv would show empty frames, or an error, for the others. Points are stored with the values of their parameters, so
+    none is lost.
+    """
+    measured: dict[str, list[set[str]]] = {}
+    for result in results:
+        for name, row in result.rows.items():
+            for where, values in by_parameters(row, ("result",)).items():
+                if values["result"] is not None and math.isfinite(values["result"]):
+                    for seen, value in zip(measured.setdefault(name, [set() for _ in where]), where, strict=True):
+                        seen.add(value)
+    listed = read_json(path)
+    for name, benchmark in list(listed.items()):
+        if name in measured:
+            axes = zip(benchmark["params"], measured[name], strict=True)
+            benchmark["params"] = [[value for value in axis if value in seen] for axis, seen in axes]
+        elif isinstance(benchmark, dict):  # asv's own entry is its schema's number
+            del listed[name]
+    write_json(path, listed)
+
+
+def arrange(path: Path, measured: Collection[str]) -> None:
+    """Put asv's benchmarks into the order of the table of series, and label some ``measured`` commits on the graphs.
+
+    asv labels tags. A labelled commit is far enough from the one before it and from the newest.
+    """
+    index = read_json(path)
+    order = {series.benchmark: number for number, series in enumerate(SERIES)}
+    benchmarks = index["benchmarks"].items()
+    index["benchmarks"] = dict(sorted(benchmarks, key=lambda one: order.get(one[0].rpartition(".")[2], len(order))))
+    commits = sorted((int(revision), name) for revision, name in index["revision_to_hash"].items() if name in measured)
+    gap = max(1, (commits[-1][0] - commits[0][0]) // LABELS)
+    labelled = commits[:1]
+    for revision, name in commits:  # a label of the newest would leave the graph at its right
+        if revision - labelled[-1][0] >= gap and commits[-1][0] - revision >= gap:
+            labelled.append((revision, name))
+    index["tags"] |= {name[:7]: revision for revision, name in labelled}
+    write_json(path, index)
+
+
+def name_series(html: Path, suite: Suite) -> str | None:
+    """Print names of the field in asv's list and scripts. Returns the reason why not, for an unknown asv."""
+    benchmarks = read_json(html / "index.json")["benchmarks"]
+    for path in html.glob("graphs/*/**/summary.json"):
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        for row in rows:
+            where = [*itertools.product(*benchmarks[row["name"]]["params"])][row["idx"] or 0]
+            known = suite.names.get(f"{row['name'].partition('.')[2]}({', '.join(where)})")
+            if known is not None:  # else a benchmark of asv that is not in the table
+                row["pretty_name"] = f"{known[0].title} ({known[1]})"
+        write_text(path, json.dumps([row for row in rows if row["last_value"] is not None]))
+    for name, (theirs, ours) in SCRIPTS.items():
+        script = (html / name).read_text(encoding="utf-8")
+        if theirs not in script:
+            return f"the pages print internal names: {name} is not that of the versions of asv that are known"
+        write_text(html / name, script.replace(theirs, ours))
+    return None
+
+
+def list_regressions(html: Path, found: Iterable[tuple[Rise, Result]], project: str) -> None:
+    """Make asv's page and feed of regressions list the rises that were ``found``, each with its machine's newest point.
+
+    The names stay asv's, which accepted rises are listed by; ``name_series`` lets the page print those of the field.
+    """
+    from asv.feed import FeedEntry, write_atom
+    from asv.graph import Graph
+
+    path = html / "index.json"
+    index = read_json(path)
+    revisions = {commit: int(revision) for revision, commit in index["revision_to_hash"].items()}
+    listed: list[list[Any]] = []
+    entries, index["names"] = [], {}
+    for rise, newest in found:
+        name, _, where = rise.of.name.removesuffix(")").partition("(")
+        benchmark, values = index["benchmarks"][name], tuple(where.split(", "))
+        number = [*itertools.product(*benchmark["params"])].index(values)
+        graph = next(one for one in index["graph_param_list"] if newest.data["params"].items() <= one.items())
+        several = {key: value for key, value in graph.items() if len(index["params"][key]) > 1}
+        jump = [revisions[rise.good], revisions[rise.commit], rise.before, rise.after]
+        graph_file = f"{Graph.get_file_path(graph, name)}.json"
+        listed.append([rise.of.name, graph_file, several, number, rise.after, rise.before, [jump]])
+        index["names"][rise.of.name] = title(rise.of)
+        chosen = {f"p-{axis}": value for axis, value in zip(benchmark["param_names"], values, strict=True)}
+        commits = {"commits": f"{rise.good}-{rise.commit}"}
+        entries.append(
+            FeedEntry(
+                f"{100 * rise.change:+.1f} % {title(rise.of)}",
+                datetime.fromtimestamp(index["revision_to_date"][str(jump[1])] / 1000, UTC).replace(tzinfo=None),
+                f"index.html#{name}?{urlencode(several | chosen | commits)}",
+                id_context=[rise.of.name, rise.good, rise.commit],
+            )
+        )
+    write_json(path, index)
+    write_json(html / "regressions.json", {"regressions": listed})
+    write_atom(str(html / "regressions.xml"), entries, "asv", f"{project}: regressions", f"{project}.asv")
