@@ -177,7 +177,7 @@ def test_failed_cell(invoke: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -
     )
     assert done.exit_code == 1
     assert "failed: trainability plain failing_layers:FailsInTraining" in done.stdout
-    assert "no batch of a hundred" in done.stderr
+    assert "no batch of a hundred" in done.stdout
 
 
 def test_a_failed_start_of_a_forecast(
@@ -192,7 +192,7 @@ def test_a_failed_start_of_a_forecast(
     monkeypatch.setattr("highway_bench.forecast.starts.lacking_starts", lambda rows: [deep])
     done = invoke("forecast", "--starts", "--plugin", "my_gate.py", "--workers", "1")
     assert done.exit_code == 1, done.stderr
-    assert "failed: memory my-gate dense depth 1000000000" in done.stdout
+    assert "failed: memory my-gate dense depth 1000000000" in done.stderr
     assert "oom (not run: it needs about " in done.stderr
 
 
