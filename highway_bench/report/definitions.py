@@ -6,8 +6,8 @@ from typing import Final
 
 from highway_bench.measure.statistics import SHIFT_BY_WAITING
 from highway_bench.report.ratio import PERCENT
-from highway_bench.success.explained import EXPLAINED
 from highway_bench.success.judging import TAIL
+from highway_bench.success.ladder import EXPLAINED
 
 DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
     ("connection, block", "How a layer joins its input x to its transform H(x). H is the same under every connection."),

@@ -1,7 +1,8 @@
 """The rows that a report reads: the newest of each cell, with labels for blocks and families.
 
-When a cell's source changes, its digest changes, and the store still has the rows of the old digest. A report shows
-only the digest that a run requested last, even if an edit was undone. So no outdated number appears next to a new one.
+When the version of what a cell runs is raised, or the source of a user's layer changes, the cell gets another key, and
+the store still has the rows of the old one. A report shows only the key that a run requested last, even if an edit was
+undone. So no outdated number appears next to a new one.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ class Task(ABC):
     metrics: tuple[Metric, ...]
     section: str = "further"  # the section of the report, by its registered name
     alone: bool = False  # True: nothing else may run at the same time (timing)
-    with_baseline: bool = False  # True: a cell is measured next to the baseline, whose source its digest covers too
-    meter: bool = False  # True: values depend on the hardware and on torch, so the digest covers both
+    with_baseline: bool = False  # True: a cell is measured next to the baseline, whose version its key has too
+    meter: bool = False  # True: values depend on the hardware, so the key has the machine
     coordinates: tuple[str, ...] = ("phase", "mode")  # which of phase, mode, start, seed and dataset its cells have
     recipe_words: Mapping[str, Word] = MappingProxyType({})  # the words that its cells' recipes may have
 

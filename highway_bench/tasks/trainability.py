@@ -8,7 +8,7 @@ With ``"together": N`` in the recipe, at most N runs of one shape train as one p
 ``tasks.populations``. Each run has rows of its own. The metric ``together`` is the number of members, and a run's
 seconds are its equal share of the population's time.
 
-Losses belong to no machine, so digests leave it out and a search goes on on another one. Seconds are those of the
+Losses belong to no machine, so keys leave it out and a search goes on on another one. Seconds are those of the
 machine in their row.
 """
 

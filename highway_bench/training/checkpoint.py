@@ -1,8 +1,8 @@
 """Checkpoint: the state of an unfinished run in a file. Ctrl-C costs such a run one step, a kill about a minute.
 
 A file holds one run: one network, or the networks of a population. Its first line is JSON: the keys of the cells in
-training (digests, which change with the code, the cell and the machine), and the length and hash of the rest. A file is
-replaced atomically. torch is imported only where a state is read or written.
+training (see ``execution.key``), and the length and hash of the rest. A file is replaced atomically. torch is imported
+only where a state is read or written.
 """
 
 from __future__ import annotations

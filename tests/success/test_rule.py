@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from highway_bench.errors import BadInput
 from highway_bench.results.schema import Status
-from highway_bench.success.explained import EXPLAINED
 from highway_bench.success.judging import THRESHOLD, first_below, judge, success_loss
-from highway_bench.success.ladder import area_under_success, l50, l_max, verdict
+from highway_bench.success.ladder import EXPLAINED, area_under_success, l50, l_max, verdict
 
 COUNTS = st.integers(1, 30).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 LADDERS = st.dictionaries(st.integers(1, 500), COUNTS, min_size=1, max_size=5)
