@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,3 +84,27 @@ def test_a_backup_that_cannot_be_written_leaves_the_store_as_it_was(
     with pytest.raises(BadInput, match="unable to open"):
         Store(path)
     assert columns_in(path) == columns_of(1)
+
+
+OPEN = """
+import sys, time
+from highway_bench.errors import BadInput
+from highway_bench.results import Store
+
+while True:
+    try:
+        with Store(sys.argv[1]) as store:
+            sys.exit(len(store.rows()) != 1)
+    except BadInput as error:  # another process has it
+        assert "is being written by another run" in str(error), error
+        time.sleep(0.02)
+"""
+
+
+def test_processes_that_open_an_old_store_at_once_migrate_it_once(tmp_path: Path) -> None:
+    path = tmp_path / "s.sqlite"
+    older_store(path, SCHEMA - 1)
+    processes = [subprocess.Popen([sys.executable, "-c", OPEN, str(path)]) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4
+    assert [one.name for one in tmp_path.glob("*.bak")] == [f"s.sqlite.schema-{SCHEMA - 1}.bak"]
+    assert columns_in(path) == columns_of(SCHEMA)
