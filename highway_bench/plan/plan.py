@@ -131,13 +131,13 @@ class Plan:
         Raises ``BadInput`` for a cell that its task refuses.
         """
         check_cells(self.needs)
-        existing = None if store is None or (not isinstance(store, Store) and not Path(store).exists()) else store
+        existing = None if store is None or (not isinstance(store, Store) and not os.path.exists(store)) else store
         with opened(existing, read_only=existing is not None) as given:
             return estimate(self.needs, given, workers=workers or cores(), rerun=rerun, strict_source=strict_source)
 
     def changes(self, store: AnyPath) -> list[str]:
         """What this plan asks for that the last run into ``store`` did not, and the reverse, in two lines at most."""
-        if not Path(store).exists():
+        if not os.path.exists(store):  # False for a name that is too long, where Path.exists raises
             return []
         with opened(store, read_only=True) as given:
             before = [record["requested"] for record in given.runs().values() if "requested" in record]
