@@ -15,7 +15,6 @@ import pytest
 import torch
 
 from highway_bench.advice.about import own_norms
-from highway_bench.advice.batches import pair_of
 from highway_bench.advice.fit import workers_that_fit
 from highway_bench.advice.own_loss import constant_loss_under
 from highway_bench.advice.request import AdviceRequest
@@ -108,6 +107,8 @@ def batch(name: str) -> Any:
 
 @pytest.mark.parametrize("name", ["column", "column of floats", "dictionary", "arrays"])
 def test_batches_as_people_write_them(name: str) -> None:
+    from highway_bench.advice.batches import pair_of  # registers a data set; see conftest.py
+
     x, y = pair_of(batch(name), "mine")
     assert (x.shape, y.shape) == ((4, 3), (4,))
 
@@ -126,6 +127,8 @@ def test_batches_as_people_write_them(name: str) -> None:
     ],
 )
 def test_what_is_no_batch_is_one_line_with_the_cure(name: str, says: str) -> None:
+    from highway_bench.advice.batches import pair_of  # registers a data set; see conftest.py
+
     with pytest.raises(BadInput, match=f"^data 'mine': {says}"):
         pair_of(batch(name), "mine")
 

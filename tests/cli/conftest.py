@@ -99,7 +99,9 @@ def history(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of = Followed(SERIES[0], cell, "m", "blocks.Depths.track_ratio('plain', 10)")
     finding = GateFinding(Rise(of, 1.0, 1.5, "abc1234", "abc1233"), GateVerdict.REGRESSION, ratio, 0.1, "remark")
     culprits = [Culprit("abc1234", "Slower", 2, 1, ("plain",))]
-    verdict = GateReport([finding], [Lost(of, "failed")], 2, ["m"], ["a line"], "some load", culprits)
+    verdict = GateReport(
+        [finding], [Lost(of, "failed")], 2, ["m"], lines=["a line"], load="some load", culprits=culprits
+    )
     compared = Compared(cell, [1.5, 1.51, 1.52, 1.5, 1.49, 1.5], ([1.0], [1.5]), [2.6])
     given = {
         "machine.this_machine": Machine("cpu", {"machine": "m"}),
