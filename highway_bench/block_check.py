@@ -6,7 +6,6 @@ every forward pass (so it never learns), a parameter without a gradient, state t
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,11 +17,16 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from highway_bench.blocks import BlockSpec, blocks
+from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, HighwayBenchError
-from highway_bench.families import Family, families, make_family
+from highway_bench.execution.preflight import preflight
+from highway_bench.families import Family, make_family, select_families
+from highway_bench.families.own_layer import own_layers
 from highway_bench.families.parts import count_parameters
 from highway_bench.families.seeding import seeded
+from highway_bench.measure.precision import torch_dtype
 from highway_bench.network import build
+from highway_bench.terminal import prints_to_stderr
 from highway_bench.training.stacked import NotStackable, Stacked
 
 DEPTH = 3
@@ -57,25 +61,57 @@ class Subject:
 
     def width(self, at_least: int = WIDTH) -> int:
         """The least width of at least ``at_least`` that the family supports."""
-        return self.family.width_step * math.ceil(at_least / self.family.width_step)
+        return self.family.nearest_width(self.family.width_step * math.ceil(at_least / self.family.width_step))
 
     def stack(self, *, seed: int = 0, width: int = WIDTH, depth: int = DEPTH) -> nn.Module:
         return build(self.spec.name, self.family, width=self.width(width), depth=depth, seed=seed)
 
     def example(self, seed: int = 0, width: int = WIDTH) -> Tensor:
         source = torch.Generator().manual_seed(seed)
-        return self.family.example(BATCH, self.width(width), seq_len=5, generator=source)
+        return self.family.small_example(BATCH, self.width(width), generator=source)
+
+    @property
+    def own(self) -> bool:
+        """Whether the family is a user's layer."""
+        return ":" in self.family.name
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of its stacks."""
+        return torch_dtype(self.family.dtype or "float32")
+
+    @property
+    def cell(self) -> Cell:
+        """A step of a small stack."""
+        return Cell(
+            task="throughput",
+            block=self.spec.name,
+            family=self.family.name,
+            family_options=self.family.options,
+            depth=DEPTH,
+            width=self.width(),
+            nominal_width=self.width(),
+            batch_size=BATCH,
+            dtype=self.family.dtype or "float32",
+        )
 
 
 def check_block(name: str, *, in_families: Sequence[str] = ("*",)) -> list[CheckResult]:
-    """Check the block ``name`` against the contract in each family. Raises ``UnknownName`` for an unknown name."""
+    """Check the block ``name`` against the contract in each family, registered or ``module:factory``.
+
+    Raises ``UnknownName`` for an unknown name, and ``BadInput`` for a user's layer that cannot be measured under it.
+    """
     spec = blocks.get(name)
-    subjects = (Subject(spec, make_family(family)) for family in families.select(*in_families))
-    return [result for subject in subjects for result in check_results(subject)]
+    subjects = [Subject(spec, make_family(family)) for family in select_families(*in_families)]
+    preflight(subject.cell for subject in subjects)
+    with prints_to_stderr():
+        return [result for subject in subjects for result in check_results(subject)]
 
 
 def check_results(subject: Subject) -> Iterator[CheckResult]:
     """The results of all checks of one block in one family; only the first if the block cannot be built."""
+    for remark in subject.family.remarks:
+        yield CheckResult("user's layer", subject.family.name, None, remark)
     for check in CHECKS:
         label = check.__name__.replace("_", " ")
         try:
@@ -104,8 +140,8 @@ def keeps_shape(subject: Subject) -> None:
 
 
 def keeps_dtype(subject: Subject) -> None:
-    """float64 stays float64, and bfloat16 bfloat16."""
-    for dtype in (torch.float64, torch.bfloat16):
+    """float64 stays float64, and bfloat16 bfloat16; a user's layer has one dtype."""
+    for dtype in (subject.dtype,) if subject.own else (torch.float64, torch.bfloat16):
         y = subject.stack().to(dtype)(subject.example().to(dtype))
         if y.dtype != dtype:
             raise ContractBroken(f"{dtype} becomes {y.dtype}; make constants with the input's dtype")
@@ -147,30 +183,36 @@ def registers_once(subject: Subject) -> None:
 
 def trains_everything(subject: Subject) -> None:
     """After two steps every parameter has changed (two, because a scale of 0 gives its branch no gradient in the first;
-    in float64, because the second is small then)."""
-    stack = subject.stack().double()
+    in float64, because the second is small then). Which parameters of a user's layer are trained is its own matter."""
+    dtype = subject.dtype if subject.own else torch.float64
+    stack = subject.stack().to(dtype)
+    of_user = {id(parameter) for layer in own_layers(stack) for parameter in layer.parameters()}
     start = {name: parameter.detach().clone() for name, parameter in stack.named_parameters()}
     optimiser = torch.optim.SGD(stack.parameters(), lr=0.05)
-    x, target = subject.example().double(), subject.example(seed=1).double()
+    x, target = subject.example().to(dtype), subject.example(seed=1).to(dtype)
     for _ in range(2):
         optimiser.zero_grad()
         ((stack(x) - target) ** 2).mean().backward()
         optimiser.step()
-    still = [name for name, parameter in stack.named_parameters() if torch.equal(parameter, start[name])]
+    still = [
+        name
+        for name, parameter in stack.named_parameters()
+        if id(parameter) not in of_user and torch.equal(parameter, start[name])
+    ]
     if still:
         raise ContractBroken(f"no gradient moved {', '.join(still[:3])}; use every part in forward, and detach nothing")
 
 
 def keeps_items_apart(subject: Subject) -> None:
     """In evaluation mode an item's output does not depend on the other items of its batch."""
-    x, stack = subject.example(), subject.stack().eval()
+    x = subject.example()
     changed = x.clone()
     changed[0] = subject.example(seed=1)[0]
     outputs = []
     for batch in (x, changed):
         # random numbers of a forward pass, and state between two, are not checked here
         with seeded(0), torch.no_grad():
-            outputs.append(copy.deepcopy(stack)(batch)[1:])
+            outputs.append(subject.stack().eval()(batch)[1:])
     y, z = outputs
     if not torch.allclose(y, z, rtol=1e-3, atol=1e-5):
         worst = float((y - z).abs().max())
@@ -240,7 +282,7 @@ def carries_signal(subject: Subject) -> str:
     stack = subject.stack(width=SIGNAL_WIDTH, depth=SIGNAL_DEPTH)
     x = subject.example(width=SIGNAL_WIDTH).requires_grad_()
     y = stack(x)
-    (gradient,) = torch.autograd.grad(y, x, torch.randn(y.shape, generator=torch.Generator().manual_seed(2)))
+    (gradient,) = torch.autograd.grad(y, x, torch.randn(y.shape, generator=torch.Generator().manual_seed(2)).to(y))
     return f"{SIGNAL_DEPTH} layers: signal {_ratio_text(_size(y) / _size(x))}, gradient {_ratio_text(_size(gradient))}"
 
 

@@ -21,6 +21,7 @@ from highway_bench.families import CHANGES, Change, Family, Site, make_family
 from highway_bench.families.direct import DirectParts
 from highway_bench.families.padding import ReadsLengths, lengths_of, real_mask, real_steps, set_lengths
 from highway_bench.families.seeding import seeded
+from highway_bench.measure.precision import torch_dtype
 from highway_bench.stem_head import build_head, build_stem
 
 
@@ -114,7 +115,8 @@ def build(
 
     ``depth`` counts the layers with the block. ``start`` names one of the block's starts, ``published`` or
     ``depth-aware``; without it the block has its default options, and the family its own init. ``seed``, if given, is
-    set before anything is built; torch's random state is restored afterwards. Raises ``BadInput`` for an unknown name
+    set before anything is built; torch's random state is restored afterwards. The module is float32, or of the dtype
+    that the parameters of a user's layer have. Raises ``BadInput`` for an unknown name
     or option, or an impossible width or depth.
 
     >>> hb.build("highway", "dense", width=50, depth=9, dataset="mnist-5k")
@@ -140,7 +142,8 @@ def build(
         check_depth(stage.depth)
         family.check_width(stage.width)
     with seeded(seed):
-        return _assemble(spec, family, all_stages, change, dataset, options)
+        network = _assemble(spec, family, all_stages, change, dataset, options)
+    return network if family.dtype is None else network.to(torch_dtype(family.dtype))
 
 
 def _assemble(
@@ -203,7 +206,6 @@ def _build_stack(
     change: Change,
     options: Mapping[str, Any],
 ) -> Stack:
-    parts = family.sublayers
     sites = [
         Site(
             part,
@@ -211,14 +213,14 @@ def _build_stack(
             layer,
             total,
             sublayer,
-            len(parts),
+            len(family.sublayers),
             change=change,
             in_width=in_width if (layer, sublayer) == (first, 1) else stage.width,
             stride=stride if (layer, sublayer) == (first, 1) else 1,
             first=first if change == "plain" else 0,
         )
         for layer in range(first, first + stage.depth)
-        for sublayer, part in enumerate(parts, start=1)
+        for sublayer, part in enumerate(family.one_layer(), start=1)
     ]
     opens, closes = (change == "plain" or end for end in (first == 0, sites[-1].last))
     enter = spec.cls.build_enter(sites[0], **options) if opens else nn.Identity()

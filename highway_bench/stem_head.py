@@ -75,6 +75,14 @@ class ScalarAnswer(nn.Module):
 def build_stem(dataset: DataSet, family: Family, width: int) -> nn.Module:
     """The module from a data set's inputs to the family's features. Raises ``Incompatible`` for an impossible pair."""
     shape = dataset.input_shape
+    if dataset.input_kind != "image" and family.kind != "sequence":
+        cure = "; to give it every step: --family-option kind=sequence" if ":" in family.name else ""
+        raise Incompatible(
+            f"family {family.name!r} takes {family.kind}s, but the data set has {dataset.input_kind}{cure}"
+        )
+    fault = family.input_fault(width, feature_shape(family, dataset))
+    if fault is not None:
+        raise Incompatible(f"family {family.name!r} cannot take inputs of this data set: {fault}")
     if dataset.input_kind == "image":
         channels, height, across = shape
         if family.kind == "vector":
@@ -82,11 +90,6 @@ def build_stem(dataset: DataSet, family: Family, width: int) -> nn.Module:
         if family.kind == "image":
             return nn.Sequential(rectified(nn.Conv2d(channels, width, 3, padding=1)), nn.ReLU())
         return with_order(nn.Sequential(ImageRows(), linear(channels * across, width)), family, height, width)
-    if family.kind != "sequence":
-        cure = "; to give it every step: --family-option kind=sequence" if ":" in family.name else ""
-        raise Incompatible(
-            f"family {family.name!r} takes {family.kind}s, but the data set has {dataset.input_kind}{cure}"
-        )
     if dataset.causal and reads_ahead(family, width):
         cure = "; set its option causal" if hasattr(family, "causal") else ""
         raise Incompatible(f"family {family.name!r} reads later steps, which are the targets of this data set{cure}")
@@ -136,8 +139,13 @@ def _initialised(module: nn.Linear | nn.Conv2d, *, relu: bool) -> nn.Module:
 
 def feature_positions(family: Family, dataset: DataSet | None, seq_len: int | None = None) -> int:
     """Positions of one item that have features: pixels or steps of ``dataset``, or of the family's example."""
-    if dataset is None or family.kind == "vector":
-        return family.positions(seq_len)
+    return family.positions(seq_len) if dataset is None else math.prod(feature_shape(family, dataset))
+
+
+def feature_shape(family: Family, dataset: DataSet) -> tuple[int, ...]:
+    """The positions of one item of ``dataset`` that have features: its steps, its height and width, or none."""
+    if family.kind == "vector":
+        return ()
     if dataset.input_kind == "image":
-        return math.prod(dataset.input_shape[1:]) if family.kind == "image" else dataset.input_shape[1]
-    return dataset.input_shape[0]
+        return tuple(dataset.input_shape[1:]) if family.kind == "image" else (dataset.input_shape[1],)
+    return (dataset.input_shape[0],)

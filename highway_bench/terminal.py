@@ -7,7 +7,8 @@ import codecs
 import io
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,6 +53,13 @@ def printable(text: str, allowed: str = "") -> str:
     return "".join(
         one if one in allowed or unicodedata.category(one) not in CONTROLS else ascii(one)[1:-1] for one in text
     )
+
+
+@contextmanager
+def prints_to_stderr() -> Iterator[None]:
+    """While the context is open, what is printed goes to stderr: a user's code runs, and stdout has the results."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def print_table(

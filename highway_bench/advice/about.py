@@ -23,7 +23,7 @@ def notes_on(request: AdviceRequest, fitted: Fit, timed_depth: int) -> list[str]
     """Sentences on the data, the memory and the depth of timed networks."""
     reads = f": {request.data.note}" if request.data.note else ""
     optimiser = {"sgd": "SGD with momentum", "adamw": "AdamW"}[request.optimiser]
-    notes = [f"Trained on {request.data} with {optimiser}{reads}."]
+    notes = [*request.remarks, f"Trained on {request.data} with {optimiser}{reads}."]
     notes.append(f"A training step of pre-norm needs about {gib(fitted.need.at(request.depth))}.")
     if timed_depth != request.depth:
         notes.append(

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-import random
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from itertools import chain
 from types import MappingProxyType
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.families import Family, Site
-from highway_bench.families.seeding import seeded
+from highway_bench.families.seeding import all_seeded, seeded
+from highway_bench.terminal import prints_to_stderr
 
 BATCH = 4  # items of the inputs that are tried
-
-
-def check_inputs(family: Family, width: int) -> None:
-    """Raise ``BadInput`` where a module of ``family`` needs more than its input, such as a mask."""
-    for module in modules_of(family, width):
-        needed = required_inputs(module)
-        if len(needed) > 1:
-            cure = "; compute the mask inside of the layer" if any("mask" in name for name in needed[1:]) else ""
-            raise BadInput(
-                f"family {family.name!r}: forward needs {', '.join(needed[1:])} besides {needed[0]}, but a layer that "
-                f"is joined gets its input alone{cure}"
-            )
 
 
 def check_joinable(family: Family, width: int) -> None:
@@ -40,7 +25,7 @@ def check_joinable(family: Family, width: int) -> None:
     finite, has no parameters, or shares them with every other layer.
     """
     with torch.device("cpu"), seeded(0):
-        x, other = family.example(BATCH, width), family.example(BATCH, width)
+        x, other = family.small_example(BATCH, width), family.small_example(BATCH, width)
         modules = modules_of(family, width)
         for module in modules:
             reason = fault(module, x, other)
@@ -59,16 +44,6 @@ def modules_of(family: Family, width: int) -> list[nn.Module]:
     return [part.transform(Site(part, width)) for part in family.sublayers]
 
 
-def required_inputs(module: nn.Module) -> list[str]:
-    """The names of the inputs without a default that ``forward`` has; none where its signature is not known."""
-    try:
-        parameters = inspect.signature(module.forward).parameters.values()
-    except (TypeError, ValueError):  # a compiled or scripted module
-        return []
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [one.name for one in parameters if one.default is inspect.Parameter.empty and one.kind not in variable]
-
-
 def fault(module: nn.Module, x: Tensor, other: Tensor) -> str | None:
     """Why ``module`` cannot be joined, in words that follow "it"; ``None`` if it can.
 
@@ -84,20 +59,13 @@ def fault(module: nn.Module, x: Tensor, other: Tensor) -> str | None:
     if not same(before, after) or not same(evaluated, again):
         return "keeps a state, or draws from a generator of its own: its output depends on the calls before"
     if not same(after, drawn):
-        return f"draws random numbers in forward{dropouts(module)}"
+        return "draws random numbers in forward"
     return None
-
-
-def dropouts(module: nn.Module) -> str:
-    """The modules whose dropout is on, with the cure."""
-    shares = ((type(part).__name__, getattr(part, "p", getattr(part, "dropout", 0))) for part in module.modules())
-    active = [f"{name} with {p:g}" for name, p in shares if isinstance(p, float) and 0 < p < 1]
-    return f" ({', '.join(dict.fromkeys(active))}): set its dropout to 0" if active else ""
 
 
 def output(module: nn.Module, x: Tensor, seed: int, buffers: Mapping[str, Tensor] = MappingProxyType({})) -> Tensor:
     """The output for ``x``, with every random generator at ``seed``, from the values of ``buffers``."""
-    with all_seeded(seed), torch.no_grad():
+    with all_seeded(seed), prints_to_stderr(), torch.no_grad():
         for name, value in buffers.items():
             module.get_buffer(name).copy_(value)
         try:
@@ -110,17 +78,3 @@ def output(module: nn.Module, x: Tensor, seed: int, buffers: Mapping[str, Tensor
 def same(one: Tensor, other: Tensor) -> bool:
     """Whether two outputs are equal, up to the rounding of parallel sums."""
     return torch.allclose(one, other, rtol=1e-5, atol=1e-7, equal_nan=True)
-
-
-@contextmanager
-def all_seeded(seed: int) -> Iterator[None]:
-    """While the context is open, torch, numpy and ``random`` draw from ``seed``."""
-    of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - what a user's layer may draw from
-    random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002
-    try:
-        with seeded(seed):
-            yield
-    finally:
-        random.setstate(of_python)
-        np.random.set_state(of_numpy)  # noqa: NPY002

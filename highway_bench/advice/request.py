@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -17,13 +17,14 @@ from torch import nn
 from highway_bench.advice.budget import LEAST_STEPS
 from highway_bench.advice.connections import Connection, connections_for
 from highway_bench.advice.data_choice import DataChoice, checked, default_data, fingerprint, named_data
-from highway_bench.advice.joinable import check_inputs, check_joinable
+from highway_bench.advice.joinable import check_joinable
 from highway_bench.advice.own_loss import constant_loss_under
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import ADAMW, REFERENCE
 from highway_bench.decide.rates import FIRST_ADAMW_RATES, FIRST_SGD_RATES
 from highway_bench.errors import BadInput, UnknownName
+from highway_bench.execution.preflight import preflight
 from highway_bench.execution.source import SourceTree
 from highway_bench.families import Family, family, make_family
 from highway_bench.matching import matched_width
@@ -33,7 +34,7 @@ from highway_bench.provenance import identity
 from highway_bench.registry import imported
 from highway_bench.success.judging import THRESHOLD
 from highway_bench.tasks.base import Skip
-from highway_bench.tasks.from_cell import cell_stack, check_device, default_device
+from highway_bench.tasks.from_cell import cell_stack, check_device, default_device, positions_of
 
 AnyLayer = str | Family | Callable[[int], nn.Module | Sequence[nn.Module]]
 
@@ -60,7 +61,8 @@ class AdviceRequest:
     ``optimiser`` has the recipe of the trainings, but for learning rate, steps and warm-up. ``steps`` are those of the
     finals; without, the minutes decide them. ``blocks`` are patterns of the blocks to compare; none for all. ``loss``
     is the user's own as ``module:function``, ``chance_loss`` that of the best constant prediction. ``repetition``
-    numbers advices that differ in their seeds alone. ``data_hash`` identifies the items that it trains on.
+    numbers advices that differ in their seeds alone. ``data_hash`` identifies the items that it trains on. ``remarks``
+    say what is done with a user's layer.
     """
 
     family: Family
@@ -77,6 +79,7 @@ class AdviceRequest:
     blocks: tuple[str, ...] = ()
     device: str = "cpu"
     repetition: int = 0
+    remarks: tuple[str, ...] = ()
 
     @cached_property
     def connections(self) -> list[Connection]:
@@ -100,10 +103,17 @@ class AdviceRequest:
             width=self.widths[REFERENCE],
             nominal_width=self.width,
             batch_size=self.batch_size,
+            dtype=self.family.dtype or "float32",
             device=self.device,
             dataset=self.data.name,
             recipe=recipe,
         )
+
+    def preflight(self, plugins: Sequence[str] = ()) -> None:
+        """Try a layer of the user's own with each connection, on the data and as it is timed; raises ``BadInput``."""
+        trained = [self.run(one, 2, self.first_rates[-1], 0) for one in self.connections]
+        steps = positions_of(self.family, self.template) if self.family.kind == "sequence" else None
+        preflight([*trained, trained[0].but(dataset=None, recipe={}, seq_len=steps)], (*plugins, *self.plugins))
 
     @property
     def first_rates(self) -> tuple[float, ...]:
@@ -205,12 +215,19 @@ def requested(
         blocks=tuple(block),
         device=chosen_device,
         repetition=repetition,
+        remarks=remarks_on(layers, width, nominal),
     )
     try:
         cell_stack(request.run(request.connections[0], 2, 0.1, 0).but(depth=1, device="cpu"))
     except Skip as reason:
         raise BadInput(str(reason)) from None
     return request
+
+
+def remarks_on(layers: Family, width: int | None, nominal: int) -> tuple[str, ...]:
+    """What is done with a user's layer, each in a sentence; ``nominal`` is taken instead of ``width``."""
+    other = [f"it does not take width {width}, and is measured at {nominal}"] if width not in (None, nominal) else []
+    return tuple(f"{layers.name}: {remark}." for remark in (*layers.remarks, *other))
 
 
 def chosen_data(given: str | None, layers: Family, width: int, out: Path) -> DataChoice:
@@ -253,21 +270,15 @@ def sized(layer: AnyLayer, options: Mapping[str, Any], width: int | None) -> tup
     if isinstance(layer, str) and (file := re.fullmatch(r"(.*/)?([^/]+)\.py:(.+)", layer)):
         folder = f", in the folder {file[1]}" if file[1] else ""
         raise BadInput(f"{layer!r} names a file, and a layer is named by its module: {file[2]}:{file[3]}{folder}")
-    make = partial(make_family, layer) if isinstance(layer, str) else partial(family, layer)
-    try:
-        result = make(**options)
-        nominal = checked_width(result, width)
-    except BadInput:
-        check_inputs(make(kind="vector"), width or WIDTHS["vector"])  # a clearer reason, if there is one
-        raise
+    result = make_family(layer, **options) if isinstance(layer, str) else family(layer, **options)
     check_rebuilds(result)
-    return result, nominal
+    return result, checked_width(result, width)
 
 
 def checked_width(layers: Family, width: int | None) -> int:
     """``width``, or the usual one for the kind of ``layers``, or the next one that they accept; it is checked."""
     step = layers.width_step
-    nominal = width or math.ceil(WIDTHS[layers.kind] / step) * step
+    nominal = layers.nearest_width(width or math.ceil(WIDTHS[layers.kind] / step) * step)
     layers.check_width(nominal)
     return nominal
 

@@ -26,6 +26,7 @@ from highway_bench.plan.plan import AnyPath
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance.machine import cores
 from highway_bench.results.store import Store
+from highway_bench.terminal import prints_to_stderr
 
 
 def advise(
@@ -89,7 +90,9 @@ def advise(
         repetition=repetition,
         out=Path(out),
     )
-    fitted = fit(request, workers or cores())
+    request.preflight(modules)
+    with prints_to_stderr():
+        fitted = fit(request, workers or cores())
     foreseen = None if forecast is None else fit_from(forecast)
     folder, console = Path(out) / request.name, stderr_console()
     shown = showing_progress(console) if progress else nullcontext()

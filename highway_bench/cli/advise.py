@@ -123,10 +123,13 @@ def print_preview(layer: str, options: dict[str, Any], plugins: Any, workers: in
     from highway_bench.plugins import load_plugins
     from highway_bench.provenance.free_memory import gib
     from highway_bench.provenance.machine import cores
+    from highway_bench.terminal import prints_to_stderr
 
-    load_plugins(plugins)
+    modules = load_plugins(plugins)
     request = requested(layer, **options)
-    fitted = fit(request, workers or cores())
+    request.preflight(modules)
+    with prints_to_stderr():
+        fitted = fit(request, workers or cores())
     table = [
         {"block": one.block, "start": str(one.start), "width": request.widths[one.block]} for one in request.connections
     ]

@@ -22,7 +22,10 @@ class CheckFailed(HighwayBenchError):
 
 def check(
     name: Annotated[str, typer.Argument(help="The block, as in 'highway-bench list blocks'.")],
-    family: Annotated[list[str] | None, typer.Option(help="Families, wildcards too; by default, all.")] = None,
+    family: Annotated[
+        list[str] | None,
+        typer.Option(help="Families, wildcards too, or your own layer as module:factory; by default, all."),
+    ] = None,
     plugin: Plugins = None,
     json: AsJson = False,
 ) -> None:
@@ -35,13 +38,13 @@ def check(
     from highway_bench.block_check import check_block
     from highway_bench.blocks import blocks
     from highway_bench.execution.progress_bar import stderr_console
-    from highway_bench.families import families
+    from highway_bench.families import select_families
     from highway_bench.plugins import load_plugins
 
     began = time.perf_counter()
     load_plugins(plugin or [])
     blocks.get(name)
-    chosen = families.select(*(family or ["*"]))
+    chosen = select_families(*(family or ["*"]))
     console = stderr_console()
     results = [
         result

@@ -81,7 +81,7 @@ def run(
 
     plan = Plan.of(profile, Selection.of(**options), plugin or ())
     plan = plan if shard is None else plan.shard(shard)
-    for line in plan.changes(store):
+    for line in (*plan.remarks, *plan.changes(store)):
         typer.echo(printable(line), err=True)
     if dry_run:
         again = rerun or FAILED

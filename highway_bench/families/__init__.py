@@ -1,6 +1,6 @@
 """Families: what the transform H is. One family a file; ``make_family`` builds one by its name in ``families``."""
 
-from highway_bench.families._custom import family, make_family
+from highway_bench.families._custom import family, make_family, select_families
 from highway_bench.families._site import CHANGES, Change, Gate, InitialBias, Kind, Site
 from highway_bench.families.base import Family, FamilySpec, TrainCost, Transform, families, register_family
 from highway_bench.families.causality import is_causal, reads_ahead
@@ -25,4 +25,5 @@ __all__ = [
     "make_family",
     "reads_ahead",
     "register_family",
+    "select_families",
 ]

@@ -2,44 +2,147 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from operator import attrgetter
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from highway_bench.errors import USER_ERRORS, BadInput
-from highway_bench.families._site import FEATURE_AXIS, Kind, Site
+from highway_bench.families._site import Kind, Site
 from highway_bench.families.base import Family, Transform, families
-from highway_bench.families.parts import count_parameters
-from highway_bench.families.seeding import seeded
+from highway_bench.families.own_layer import (
+    Adapted,
+    Factory,
+    called,
+    fill_lazy,
+    further_inputs,
+    own_place,
+    reason,
+    shape_of,
+    without_dropout,
+)
+from highway_bench.families.probing import (
+    POSITIONS,
+    WIDTHS,
+    Positions,
+    Probe,
+    Traits,
+    input_fault,
+    least_width,
+    named,
+    part_parameters,
+    traits_of,
+    width_fault,
+)
 from highway_bench.measure.flops import count_flops
+from highway_bench.terminal import prints_to_stderr
 
-Factory = Callable[[int], nn.Module | Sequence[nn.Module]]
-"""From a width to the transform of a layer, or to its transforms in order."""
+OPTIONS = ("kind", "vmap", "copy_input", "dropout")
 
-PROBE_WIDTH = 64
-PROBE: dict[Kind, tuple[int, ...]] = {  # shapes of small inputs, without the feature axis
-    "vector": (2,),
-    "sequence": (2, 5),
-    "image": (2, 7, 7),
-}
+
+class LayerCalls:
+    """The calls of a factory for one layer of a network: its parts are of the same call, so what they share stays
+    shared. A part that is built twice is of two calls."""
+
+    def __init__(self) -> None:
+        self.unused: list[dict[int, nn.Module]] = []
+
+    def part(self, number: int, factory: Factory, width: int, name: str) -> nn.Module:
+        """The module of this ``number``, from 1 on."""
+        for call in self.unused:
+            if number in call:
+                return call.pop(number)
+        modules = called(factory, width, name)
+        self.unused.append(dict(enumerate(modules, start=1)))
+        return self.unused[-1].pop(number)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CustomFamily(Transform):
-    """H(x) = factory(width)(x), where the factory's modules preserve the shape. Gates are position-wise affine maps."""
+class OwnFamily(Family):
+    """What the families of users' layers have in common: everything is found by running the layer."""
 
     inits = ("default", "scaled-branch")
+    one_graph = False  # a user's layer may need eager code
+    traits: ClassVar[Traits]
+    copies: ClassVar[bool]
 
     factory: Factory
+
+    @property
+    def width_step(self) -> int:
+        """The least width that the layer takes. Its multiples are divisible by heads and groups too."""
+        return least_width(self.factory, self.name, self.kind)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        traits = self.traits
+        named_dtype = named(traits.dtype) if traits.dtype else ""
+        said = {
+            "its dropout or stochastic depth is set to 0": traits.dropout > 0,
+            "it writes to its input, so that every connection gives it a copy": self.copies,
+            f"its parameters are {named_dtype}, and so is all else of its networks": traits.dtype,
+            "it returns several outputs, and the first is used": traits.several,
+            "make_inputs gives it the inputs after the first": traits.further,
+        }
+        return tuple(remark for remark, is_so in said.items() if is_so)
+
+    def nearest_width(self, width: int) -> int:
+        if width < 1 or self.width_fault(width) is None:
+            return width
+        step = self.width_step
+        regular = sorted(range(step, 2 * width + step, step), key=lambda one: abs(one - width))
+        others = sorted({*WIDTHS, *range(1, min(2 * width, WIDTHS[0]))}, key=lambda one: abs(one - width))
+        return next((one for one in (*regular[:3], *others) if self.width_fault(one) is None), width)
+
+    def width_fault(self, width: int) -> str | None:
+        """Why the layer takes no input of ``width``; ``None`` where it does."""
+        return width_fault(self.factory, self.name, self.kind, width)
+
+    def check_width(self, width: int) -> None:
+        if width < 1:
+            raise BadInput(f"width must be at least 1, not {width}")
+        fault = self.width_fault(width)
+        if fault is not None:
+            nearest = self.nearest_width(width)
+            cure = f"; the nearest width that fits is {nearest}" if nearest != width else ""
+            raise BadInput(
+                f"family {self.name!r} must preserve the shape of its input; at width {width} {fault}{cure} "
+                f"({own_place(self.factory)})"
+            )
+
+    def input_fault(self, width: int, positions: Sequence[int]) -> str | None:
+        fault = input_fault(self.factory, self.name, self.kind, width, tuple(positions))
+        if fault is None:
+            return None
+        sizes = [one for one in POSITIONS[self.kind] if self._takes(width, one)]
+        return f"{fault}; it takes {', '.join('×'.join(map(str, one)) for one in sizes)}" if sizes else fault
+
+    def _takes(self, width: int, positions: Positions) -> bool:
+        return input_fault(self.factory, self.name, self.kind, width, positions) is None
+
+    def example(
+        self, batch: int, width: int, *, seq_len: int | None = None, generator: torch.Generator | None = None
+    ) -> Tensor:
+        x = super().example(batch, width, seq_len=seq_len, generator=generator)
+        return x if self.traits.dtype is None else x.to(self.traits.dtype)
+
+    def small_example(self, batch: int, width: int, *, generator: torch.Generator | None = None) -> Tensor:
+        shape = shape_of(self.kind, width, self.traits.positions, batch)
+        return torch.randn(shape, generator=generator).to(self.traits.dtype or torch.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CustomFamily(OwnFamily, Transform):
+    """H(x) = factory(width)(x), where the factory's modules preserve the shape. Gates are position-wise affine maps."""
+
     part: int = 1  # which of the factory's modules, where it returns several
+    calls: LayerCalls | None = field(default=None, compare=False, repr=False)  # of the layer that it is a part of
 
     def transform(self, site: Site, *, gain: float = 1.0, inner_gain: float = 1.0) -> nn.Module:
         if not site.keeps_shape:
@@ -50,190 +153,121 @@ class CustomFamily(Transform):
 
     def module(self, width: int) -> nn.Module:
         """The factory's module at ``width``, or its part of them."""
-        return build_modules(self.factory, width, self.name)[self.part - 1]
+        calls = self.calls or LayerCalls()
+        return self._adapted(calls.part(self.part, self.factory, width, self.name), width)
 
-    @property
-    def width_step(self) -> int:
-        """The least width that the factory accepts. Its multiples are divisible by heads and groups too."""
-        return least_width(self)
-
-    def check_width(self, width: int) -> None:
-        if width < 1:
-            raise BadInput(f"width must be at least 1, not {width}")
-        change = shape_change(self.module(width), width, self.kind)
-        if change is not None:
-            raise BadInput(f"family {self.name!r} must preserve the shape of its input; at width {width} {change}")
+    def _adapted(self, module: nn.Module, width: int) -> nn.Module:
+        """``module`` with one input and one output, and without dropout and lazy parameters."""
+        without_dropout([module])
+        further = further_inputs(module, self.factory, width, self.kind) if self.traits.further else None
+        if self.copies or self.traits.several or further is not None:
+            module = Adapted(module, copies=self.copies, further=further)
+        fill_lazy([module], shape_of(self.kind, width, self.traits.positions))
+        return module
 
     def transform_parameters(self, width: int) -> int:
-        return count_parameters(self.module(width))
+        """Parameters of H, less those that an earlier part of the layer shares with it."""
+        probe = Probe(self.factory, self.name, width, self.kind, self.traits.positions)
+        return part_parameters(probe)[self.part - 1]
 
     def transform_flops(self, width: int, positions: int) -> int:
         module = self.module(width)
         side = math.isqrt(positions)  # of an image of so many pixels
-        shape: dict[Kind, tuple[int, ...]] = {
-            "vector": (1, width),
-            "sequence": (1, positions, width),
-            "image": (1, width, side, positions // side),
+        sizes: dict[Kind, Positions] = {
+            "vector": (),
+            "sequence": (positions,),
+            "image": (side, positions // side),
         }
-        with torch.no_grad():
-            return count_flops(lambda: module(torch.zeros(shape[self.kind])))
+        x = torch.zeros(shape_of(self.kind, width, sizes[self.kind], batch=1), dtype=self.traits.dtype)
+        try:
+            with prints_to_stderr(), torch.no_grad():
+                return count_flops(lambda: module(x))
+        except USER_ERRORS as error:
+            raise BadInput(f"family {self.name!r}: {tuple(x.shape)} raises {reason(error)}") from error
 
 
 @dataclass(frozen=True, kw_only=True)
-class CustomLayer(Family):
+class CustomLayer(OwnFamily):
     """Several transforms a layer: the modules of ``factory(width)`` in order, each with a connection of its own."""
 
-    inits = CustomFamily.inits
-
-    factory: Factory
-
     @cached_property
-    def sublayers(self) -> tuple[Transform, ...]:
-        parts = range(1, part_count(self.factory, self.name) + 1)
-        made = (_custom_class(CustomFamily, f"{self.name}[{part}]", self.kind, self.vmap) for part in parts)
+    def sublayers(self) -> tuple[CustomFamily, ...]:
+        numbers = range(1, self.traits.parts + 1)
+        made = (
+            _custom_class(CustomFamily, f"{self.name}[{part}]", self.vmap, self.traits, self.copies) for part in numbers
+        )
         return tuple(
-            cls(factory=self.factory, part=part, init=self.init) for part, cls in zip(parts, made, strict=True)
+            cls(factory=self.factory, part=part, init=self.init) for part, cls in zip(numbers, made, strict=True)
         )
 
-    @property
-    def width_step(self) -> int:
-        """The least width that every part accepts."""
-        return math.lcm(*(part.width_step for part in self.sublayers))
-
-    def check_width(self, width: int) -> None:
-        for part in self.sublayers:
-            part.check_width(width)
+    def one_layer(self) -> tuple[Transform, ...]:
+        calls = LayerCalls()
+        return tuple(replace(part, calls=calls) for part in self.sublayers)
 
 
-def family(factory: Factory, *, kind: Kind | None = None, vmap: bool = False) -> Family:
+def family(
+    factory: Factory,
+    *,
+    kind: Kind | None = None,
+    vmap: bool = False,
+    copy_input: bool = False,
+    dropout: float = 0,
+) -> Family:
     """A family whose transform is ``factory(width)``, any module that preserves the shape of its input.
 
     A factory may also return a list of such modules: the transforms of a layer, in order, each of which gets a
     connection of its own.
 
     ``kind`` is its input: ``vector`` (batch, width), ``sequence`` (batch, steps, width) or ``image`` (batch, width,
-    side, side). By default it is the first of these whose shape the module preserves at width 64 without mixing the
-    items of a batch. ``vmap`` declares that ``torch.func.vmap`` can run the module. The family's name is
-    ``module:factory``, from which a worker process imports it.
+    side, side). By default it is the first of these whose shape the module preserves without mixing the items of a
+    batch. ``vmap`` declares that ``torch.func.vmap`` can run the module. With ``copy_input`` the module gets a copy of
+    its input; one that is found to write to it always does. ``dropout`` is 0: that of the module is switched off. The
+    family's name is ``module:factory``, from which a worker process imports it.
+
+    A module whose ``forward`` needs further inputs gets those of a function ``make_inputs(width, batch)`` of the
+    factory's module. Of several outputs the first one counts. Parameters that all have another dtype than float32 give
+    the whole network theirs.
 
     Raises ``BadInput`` for a factory that fails or whose module changes the shape, and for an unknown kind.
 
     >>> hb.family(lambda width: nn.Sequential(nn.Linear(width, width), nn.Tanh()))
     """
     name = f"{factory.__module__}:{getattr(factory, '__qualname__', type(factory).__qualname__)}"
-    if kind is None:
-        kind = guess_kind(factory, name)
-    if kind not in get_args(Kind):
+    if kind is not None and kind not in get_args(Kind):
         raise BadInput(f"family {name!r} has no kind {kind!r}; it has {', '.join(get_args(Kind))}")
-    if not isinstance(vmap, bool):
-        raise BadInput(f"family {name!r}: vmap is true or false, not {vmap!r}")
-    base: type[CustomFamily | CustomLayer] = CustomFamily if part_count(factory, name) == 1 else CustomLayer
-    built: Family = _custom_class(base, name, kind, vmap)(factory=factory)
+    for option, value in (("vmap", vmap), ("copy_input", copy_input)):
+        if not isinstance(value, bool):
+            raise BadInput(f"family {name!r}: {option} is true or false, not {value!r}")
+    if dropout != 0:
+        raise BadInput(f"family {name!r}: dropout is 0 where connections are compared, not {dropout!r}")
+    traits = traits_of(factory, name, kind)
+    base: type[OwnFamily] = CustomFamily if traits.parts == 1 else CustomLayer
+    built: Family = _custom_class(base, name, vmap, traits, copy_input or traits.writes)(factory=factory)
     return built
 
 
 @cache
-def _custom_class(base: type[Any], name: str, kind: Kind, vmap: bool) -> type[Any]:
-    """The class with a custom family's name, kind and options. It is cached, so families of one factory are equal."""
-    options = {"kind": kind} | ({"vmap": True} if vmap else {})
-    return type(base.__name__, (base,), {"name": name, "kind": kind, "vmap": vmap, "options": options})
+def _custom_class(base: type[Any], name: str, vmap: bool, traits: Traits, copies: bool) -> type[Any]:
+    """The class with a custom family's name, traits and options. It is cached, so families of one factory are equal.
 
-
-@cache
-def part_count(factory: Factory, name: str) -> int:
-    """How many modules the factory returns, at the first width that it accepts."""
-    first: BadInput | None = None
-    for width in (PROBE_WIDTH, *range(1, PROBE_WIDTH)):
-        try:
-            return len(build_modules(factory, width, name))
-        except BadInput as refused:
-            first = first or refused
-    assert first is not None
-    raise first
-
-
-def guess_kind(factory: Factory, name: str, width: int = PROBE_WIDTH) -> Kind:
-    """The first input kind whose shape each module of ``factory(width)`` preserves without mixing a batch's items.
-
-    Mixing is checked because attention and an LSTM read (batch, width) as one sequence of ``batch`` steps. Where no
-    kind fits, raises ``BadInput`` with the result of each.
+    What was found and changes the layer is an option too, so that every row says it.
     """
-    modules = build_modules(factory, width, name)
-    changes = {kind: first_fault(modules, width, kind) for kind in PROBE}
-    for kind, change in changes.items():
-        if change is None:
-            return kind
-    reasons = "; ".join(f"{kind}: {change}" for kind, change in changes.items())
-    raise BadInput(f"family {name!r} must preserve the shape of its input ({reasons})")
-
-
-def first_fault(modules: Iterable[nn.Module], width: int, kind: Kind) -> str | None:
-    """How one of ``modules`` changes the shape of an input of this kind, or mixes items; ``None`` if none does."""
-    faults = (shape_change(module, width, kind) or mixing(module, width, kind) for module in modules)
-    return next((fault for fault in faults if fault is not None), None)
-
-
-def shape_change(module: nn.Module, width: int, kind: Kind) -> str | None:
-    """How ``module`` changes the shape of an input of this kind, in words; ``None`` if it preserves the shape."""
-    shape = probe_shape(width, kind)
-    try:
-        with torch.no_grad():
-            y = module(torch.zeros(shape))
-    except USER_ERRORS as error:  # a user's module may raise anything on an unsuitable shape
-        return f"{tuple(shape)} raises {type(error).__name__}"
-    if not isinstance(y, torch.Tensor):
-        return f"{tuple(shape)} gives a {type(y).__name__}, not a tensor"
-    return None if y.shape == torch.Size(shape) else f"{tuple(shape)} becomes {tuple(y.shape)}"
-
-
-def mixing(module: nn.Module, width: int, kind: Kind) -> str | None:
-    """How ``module`` mixes the items of a batch in evaluation mode, in words; ``None`` if it does not."""
-    shape = probe_shape(width, kind)
-    with seeded(0), torch.no_grad():
-        x = torch.randn(shape)
-        changed = torch.cat([torch.randn(shape)[:1], x[1:]])
-        outputs = []
-        for batch in (x, changed):
-            with seeded(1):  # so that random layers draw the same numbers for both batches
-                outputs.append(copy.deepcopy(module).eval()(batch)[1:])
-    same = torch.allclose(outputs[0], outputs[1], rtol=1e-3, atol=1e-5)
-    return None if same else f"{tuple(shape)} mixes the items of the batch"
-
-
-def probe_shape(width: int, kind: Kind) -> list[int]:
-    """The shape of a small input of this kind."""
-    shape = list(PROBE[kind])
-    shape.insert(len(shape) + 1 + FEATURE_AXIS[kind], width)
-    return shape
-
-
-@cache
-def least_width(family: CustomFamily) -> int:
-    """The least width at which the family's module preserves the shape; 1 where none up to the probe's does."""
-    for width in range(1, PROBE_WIDTH + 1):
-        try:
-            if shape_change(family.module(width), width, family.kind) is None:
-                return width
-        except BadInput:  # the factory refuses this width; a larger one may work
-            continue
-    return 1
-
-
-def build_modules(factory: Factory, width: int, name: str) -> tuple[nn.Module, ...]:
-    """The modules of ``factory(width)``; raises ``BadInput`` where the factory raises or returns anything else."""
-    try:
-        result = factory(width)
-    except USER_ERRORS as error:  # the user's code may raise anything
-        raise BadInput(f"family {name!r}: its factory raised {type(error).__name__}: {error}") from error
-    several = isinstance(result, list | tuple | nn.ModuleList) and len(result) > 0
-    modules: tuple[Any, ...] = tuple(result) if several else (result,)  # type: ignore[arg-type]
-    for module in modules:
-        if not isinstance(module, nn.Module):
-            raise BadInput(
-                f"family {name!r}: its factory must return an nn.Module or a list of them, "
-                f"not a {type(module).__name__}"
-            )
-    return modules
+    options = {
+        "kind": traits.kind,
+        **({"vmap": True} if vmap else {}),
+        **({"copy_input": True} if copies else {}),
+        **({"dropout": 0} if traits.dropout else {}),
+    }
+    declared = {
+        "name": name,
+        "kind": traits.kind,
+        "vmap": vmap,
+        "dtype": named(traits.dtype) if traits.dtype else None,
+        "traits": traits,
+        "copies": copies,
+        "options": options,
+    }
+    return type(base.__name__, (base,), declared)
 
 
 def make_family(name: str, **options: Any) -> Family:
@@ -242,9 +276,9 @@ def make_family(name: str, **options: Any) -> Family:
     Raises ``BadInput`` for an unknown name (with near names), an unknown option, or a factory that cannot be imported.
     """
     if ":" in name:
-        unknown = options.keys() - {"kind", "vmap"}
+        unknown = options.keys() - set(OPTIONS)
         if unknown:
-            raise BadInput(f"family {name!r} takes the options kind and vmap, not {', '.join(sorted(unknown))}")
+            raise BadInput(f"family {name!r} takes the options {', '.join(OPTIONS)}, not {', '.join(sorted(unknown))}")
         return family(import_factory(name), **options)
     spec = families.get(name)
     unknown = options.keys() - spec.options.keys()
@@ -253,11 +287,17 @@ def make_family(name: str, **options: Any) -> Family:
     return spec.cls(**options)
 
 
+def select_families(*patterns: str) -> list[str]:
+    """The names of registered families that match ``patterns`` (shell wildcards), and users' own as they are."""
+    return [name for one in patterns for name in ([one] if ":" in one else families.select(one))]
+
+
 def import_factory(reference: str) -> Factory:
     """The object that ``module:attribute`` names; raises ``BadInput`` where it is missing or cannot be called."""
     module_name, _, attribute = reference.partition(":")
     try:
-        module = importlib.import_module(module_name)
+        with prints_to_stderr():
+            module = importlib.import_module(module_name)
     except USER_ERRORS as error:  # the user's code
         reason = f"{type(error).__name__}: {error}"
         raise BadInput(f"cannot import {module_name!r} for family {reference!r}: {reason}") from error

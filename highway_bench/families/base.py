@@ -58,6 +58,7 @@ class Family(ABC):
     deep: ClassVar[bool] = False  # the profiles measure it at many depths, and train it on ladders of depths
     order: ClassVar[int | None] = None  # rank in lists; families without one come last, by name
     version: ClassVar[str] = FIRST_VERSION  # raised when its numbers change
+    dtype: ClassVar[str | None] = None  # of its parameters, where a user's layer has one of its own
     branch_of: ClassVar[str | None] = None  # the family with one map where this one's H has two
     own_cost: ClassVar[TrainCost | None] = None  # where it differs from KIND_COSTS
     own_yardstick: ClassVar[str | None] = None  # where it differs from KIND_YARDSTICKS
@@ -85,6 +86,15 @@ class Family(ABC):
     @abstractmethod
     def sublayers(self) -> tuple[Transform, ...]:
         """The transforms of a layer, in order; each has a connection of its own."""
+
+    def one_layer(self) -> tuple[Transform, ...]:
+        """The transforms of one layer of a network, each to be built once: they may share modules."""
+        return self.sublayers
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is done with its layer that a reader of its rows must know, in words that follow its name."""
+        return ()
 
     @property
     def options(self) -> dict[str, Any]:
@@ -119,11 +129,24 @@ class Family(ABC):
         if width % self.width_step:
             raise BadInput(f"family {self.name!r} needs a width that {self.width_step} divides, not {width}")
 
+    def nearest_width(self, width: int) -> int:
+        """The width next to ``width`` that a user's layer takes. Other families refuse a width that does not fit."""
+        return width
+
+    def input_fault(self, width: int, positions: Sequence[int]) -> str | None:
+        """Why a user's layer takes no input of these ``positions`` (steps; or height and width), in words; ``None``
+        where it does."""
+        return None
+
     def positions(self, seq_len: int | None = None) -> int:
         """How many positions of an example item have features: 1, its steps, or its pixels."""
+        return math.prod(self.example_positions(seq_len))
+
+    def example_positions(self, seq_len: int | None = None) -> tuple[int, ...]:
+        """The steps of an example item, the height and width of an example image, or none."""
         if self.kind == "sequence":
-            return seq_len or EXAMPLE_STEPS
-        return 1 if self.kind == "vector" else EXAMPLE_SIDE**2
+            return (seq_len or EXAMPLE_STEPS,)
+        return () if self.kind == "vector" else (EXAMPLE_SIDE, EXAMPLE_SIDE)
 
     def example(
         self, batch: int, width: int, *, seq_len: int | None = None, generator: torch.Generator | None = None
@@ -135,6 +158,10 @@ class Family(ABC):
             "image": (batch, width, EXAMPLE_SIDE, EXAMPLE_SIDE),
         }
         return torch.randn(shape[self.kind], generator=generator)
+
+    def small_example(self, batch: int, width: int, *, generator: torch.Generator | None = None) -> Tensor:
+        """An example of few positions, on which a stack is tried."""
+        return self.example(batch, width, seq_len=5, generator=generator)
 
     def norm(self, features: int) -> nn.Module:
         """A norm over the features, and the pixels of an image, with gain and bias: 2 × ``features`` parameters."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 
 
@@ -24,3 +26,17 @@ def seeded(seed: int | None) -> Iterator[None]:
         if device.type == "cuda":
             torch.cuda.default_generators[device.index].manual_seed(seed)
         yield
+
+
+@contextmanager
+def all_seeded(seed: int) -> Iterator[None]:
+    """While the context is open, torch, numpy and ``random`` draw from ``seed``: a user's layer may use any of them."""
+    of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - what a user's layer may draw from
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        with seeded(seed):
+            yield
+    finally:
+        random.setstate(of_python)
+        np.random.set_state(of_numpy)  # noqa: NPY002

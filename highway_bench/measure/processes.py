@@ -24,7 +24,11 @@ T = TypeVar("T")
 
 
 class ProcessDied(RuntimeError):
-    """A process ended during a call."""
+    """A process ended during a call, with this ``status``."""
+
+    def __init__(self, status: int | None) -> None:
+        super().__init__(f"the process ended with status {status}")
+        self.status = status
 
 
 class Served(NamedTuple):
@@ -68,7 +72,32 @@ def call_in(number: int, function: Callable[P, T], *args: P.args, **options: P.k
     except (EOFError, OSError):
         served.process.join()
         del _served[number]
-        raise ProcessDied(f"the process ended with status {served.process.exitcode}") from None
+        raise ProcessDied(served.process.exitcode) from None
+    if not returned:
+        raise value
+    result: T = value
+    return result
+
+
+def call_once(seconds: float, function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+    """Call ``function`` in a process of its own, which ends with the call, and return its result.
+
+    Function, arguments and result are pickled. An exception of the call is raised here. Raises ``ProcessDied`` where
+    the process dies, and ``TimeoutError`` where there is no result after ``seconds``.
+    """
+    served = _started("once")
+    try:
+        served.calls.send((function, args, options))
+        if not served.calls.poll(seconds):
+            raise TimeoutError(f"no result after {seconds:g} s")
+        returned, value = served.calls.recv()
+    except (EOFError, ConnectionError):
+        served.process.join()
+        raise ProcessDied(served.process.exitcode) from None
+    finally:
+        served.process.kill()
+        served.process.join()
+        served.calls.close()
     if not returned:
         raise value
     result: T = value
@@ -102,14 +131,18 @@ def sample_processes(
 
 
 def _start(number: int) -> Served:
+    _served[number] = _started(f"timing {number}")
+    return _served[number]
+
+
+def _started(name: str) -> Served:
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(there,), name=f"timing {number}", daemon=True)
+    process = context.Process(target=_serve, args=(there,), name=name, daemon=True)
     with without_working_folder():
         process.start()
     there.close()  # so that the pipe ends with the process
-    _served[number] = Served(process, here)
-    return _served[number]
+    return Served(process, here)
 
 
 def exit_with_parent() -> None:

@@ -51,7 +51,7 @@ def expand(grid: Grid, selection: Selection) -> Iterator[Cell]:
         )
         names = [name for name in options if differs(name, family) or name in selection.block]
         lengths = grid.seq_lens if family.kind == "sequence" else (None,)
-        nominal_widths = selection.width or (sizes.widths[family.kind],)
+        nominal_widths = [family.nearest_width(one) for one in wanted_widths(grid, selection, family)]
         widths = {}  # by sequence length, nominal width and block
         for seq_len in lengths:
             with_length = template.but(seq_len=seq_len)
@@ -66,7 +66,7 @@ def expand(grid: Grid, selection: Selection) -> Iterator[Cell]:
             grid.depths,
             lengths,
             grid.phases,
-            selection.dtype or grid.dtypes,
+            dtypes_of(family, grid, selection),
             selection.mode if "mode" in task.coordinates and selection.mode else grid.modes_on(device),
             grid.seeds,
             nominal_widths,
@@ -86,6 +86,27 @@ def expand(grid: Grid, selection: Selection) -> Iterator[Cell]:
                     mode=mode,
                     seed=seed,
                 )
+
+
+def wanted_widths(grid: Grid, selection: Selection, family: Family) -> Sequence[int]:
+    """Plain's widths that are asked for. A user's layer gets the ones next to these that it takes."""
+    return selection.width or (grid.sizes(selection.device or default_device()).widths[family.kind],)
+
+
+def dtypes_of(family: Family, grid: Grid, selection: Selection) -> Sequence[str]:
+    """The dtypes of the cells: that of a user's layer where it has one of its own, else the selection's or the grid's.
+
+    Raises ``BadInput`` where another one than the layer's is selected.
+    """
+    if family.dtype is None:
+        return selection.dtype or grid.dtypes
+    others = [dtype for dtype in selection.dtype if dtype != family.dtype]
+    if others:
+        raise BadInput(
+            f"family {family.name!r} has parameters of {family.dtype}, so that it is measured in that and not in "
+            f"{', '.join(others)}: leave --dtype out, or let the factory make others"
+        )
+    return (family.dtype,)
 
 
 def differs(name: str, family: Family) -> bool:

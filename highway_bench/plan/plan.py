@@ -17,13 +17,15 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.needs import with_needs
+from highway_bench.execution.preflight import preflight
 from highway_bench.execution.progress import Event
 from highway_bench.execution.requested import changes, requested
 from highway_bench.execution.rerun import FAILED
 from highway_bench.execution.runner import Summary, run_cells
 from highway_bench.plan.checks import check_cells, check_data, check_grids, check_selection
 from highway_bench.plan.estimate import Estimate, estimate
-from highway_bench.plan.expand import expand
+from highway_bench.plan.expand import expand, grid_families, wanted_widths
+from highway_bench.plan.grid import Grid
 from highway_bench.plan.profiles import Profile, get_profile
 from highway_bench.plan.selection import Selection
 from highway_bench.plan.shard import shard
@@ -67,13 +69,15 @@ class Plan:
     Modules that register the cells' own entries need not be among ``plugins``: a run adds them.
     ``expected`` maps a cell to the statuses, apart from ``ok``, that the profile expects of it; for a cell that is not
     in it every status is expected. With ``loads``, the data are loaded once before the run, so that a broken file, or a
-    batch larger than its data, is an error before anything is measured.
+    batch larger than its data, is an error before anything is measured. ``remarks`` say what is done with users'
+    layers.
     """
 
     cells: tuple[Cell, ...]
     plugins: tuple[str, ...] = ()
     expected: Mapping[Cell, frozenset[str]] = field(default_factory=dict)
     loads: bool = True
+    remarks: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -100,7 +104,7 @@ class Plan:
         cells = tuple(expected)
         # The data sets of the package's own profiles are part of installed packages, and larger than their batches.
         loads = not isinstance(profile, str) or selection.dataset is not None or selection.batch_size is not None
-        return cls(cells, modules, expected, loads)
+        return cls(cells, modules, expected, loads, remarks_on(grids, selection))
 
     @cached_property
     def needs(self) -> dict[Cell, tuple[Cell, ...]]:
@@ -161,18 +165,20 @@ class Plan:
         are measured again: ``failed``, ``all``, or a pattern of their names; ``strict_source``
         adds those whose rows are of another source than today's. ``on_event`` receives the run's events;
         ``command`` is stored with the run, by default this process's. Raises ``BadInput``, before anything is measured,
-        for a cell that its task refuses.
+        for a cell that its task refuses, and for a user's layer that fails the preflight.
         """
         check_cells(self.needs)
         if self.loads:
             check_data(self.cells)
+        plugins = tuple(dict.fromkeys([*self.plugins, *modules_outside(self.cells)]))
+        preflight(self.cells, plugins)
         with opened(store) as given:
             summary = run_cells(
                 self.cells,
                 given,
                 engine=engine,
                 workers=workers,
-                plugins=tuple(dict.fromkeys([*self.plugins, *modules_outside(self.cells)])),
+                plugins=plugins,
                 rerun=rerun,
                 strict_source=strict_source,
                 on_event=on_event,
@@ -206,6 +212,19 @@ def opened(store: AnyStore | None, *, read_only: bool = False) -> Iterator[Store
         Store(Path(folder) / "store.sqlite") as temporary,
     ):
         yield temporary
+
+
+def remarks_on(grids: Sequence[Grid], selection: Selection) -> tuple[str, ...]:
+    """What is done with the users' layers of a plan, each in a sentence."""
+    said: dict[str, None] = {}
+    for grid in grids:
+        for family in grid_families(grid, selection):
+            said |= dict.fromkeys(f"{family.name}: {remark}" for remark in family.remarks)
+            for width in wanted_widths(grid, selection, family):
+                nearest = family.nearest_width(width)
+                if nearest != width:
+                    said[f"{family.name}: it does not take width {width}, and is measured at {nearest}"] = None
+    return tuple(said)
 
 
 def endings_of(rows: pd.DataFrame, summary: Summary) -> list[Ending]:
