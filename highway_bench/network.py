@@ -21,7 +21,7 @@ from highway_bench.families import CHANGES, Change, Family, Site, make_family
 from highway_bench.families.direct import DirectParts
 from highway_bench.families.padding import ReadsLengths, lengths_of, real_mask, real_steps, set_lengths
 from highway_bench.families.seeding import seeded
-from highway_bench.measure.precision import torch_dtype
+from highway_bench.measure.precision import cast, torch_dtype
 from highway_bench.stem_head import build_head, build_stem
 
 
@@ -143,7 +143,7 @@ def build(
         family.check_width(stage.width)
     with seeded(seed):
         network = _assemble(spec, family, all_stages, change, dataset, options)
-    return network if family.dtype is None else network.to(torch_dtype(family.dtype))
+    return network if family.dtype is None else cast(network, torch_dtype(family.dtype))
 
 
 def _assemble(

@@ -138,7 +138,9 @@ def fault(cell: Cell) -> str | None:
     with watched([] if cell.family_options.get("copy_input") else layers) as written:
         for _ in range(STEPS):
             optimiser.zero_grad(set_to_none=True)
-            loss(cell, network).backward()
+            value = loss(cell, network)
+            if value.requires_grad:
+                value.backward()
             reached |= any(one.grad is not None and bool(one.grad.count_nonzero()) for one in parameters)
             optimiser.step()
         network.eval()

@@ -149,18 +149,24 @@ def rebuilt(make: Callable[[], nn.Module], like: nn.Module) -> nn.Module:
 def further_inputs(module: nn.Module, factory: Factory, width: int, kind: Kind) -> Callable[[Tensor], Any] | None:
     """What makes the inputs of ``module`` after its first: ``make_inputs(width, batch)`` beside the factory.
 
+    Of a mapping, the inputs that ``forward`` has count; a tuple or another value counts where it needs further inputs.
     A parameter ``steps`` of that function gets the steps of a sequence, ``side`` the side of an image. ``None`` where
     there is no such function, or the module takes one input.
     """
-    make = getattr(sys.modules.get(factory.__module__), MAKE_INPUTS, None)
-    if make is None or not takes_more(module):
+    make, known = getattr(sys.modules.get(factory.__module__), MAKE_INPUTS, None), signature_of(module)
+    if make is None or len(known) < 2:
         return None
-    wanted = inspect.signature(make).parameters
+    wanted, needed = inspect.signature(make).parameters, len(required_inputs(module)) > 1
+    names = {one.name for one in known[1:]}
+    takes_any = any(one.kind == inspect.Parameter.VAR_KEYWORD for one in known)
 
     def further(x: Tensor) -> Any:
         sizes = {"steps": x.shape[1]} if kind == "sequence" else {"side": x.shape[-1]} if kind == "image" else {}
         with prints_to_stderr():
-            return make(width, len(x), **{name: size for name, size in sizes.items() if name in wanted})
+            made = make(width, len(x), **{name: size for name, size in sizes.items() if name in wanted})
+        if isinstance(made, Mapping):
+            return {name: value for name, value in made.items() if takes_any or name in names}
+        return made if needed else ()
 
     return further
 
@@ -171,11 +177,6 @@ def signature_of(module: nn.Module) -> list[inspect.Parameter]:
         return list(inspect.signature(module.forward).parameters.values())
     except (TypeError, ValueError):  # a compiled or scripted module
         return []
-
-
-def takes_more(module: nn.Module) -> bool:
-    """Whether ``forward`` takes more than one input."""
-    return len(signature_of(module)) > 1
 
 
 def required_inputs(module: nn.Module) -> list[str]:

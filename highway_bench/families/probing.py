@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import get_args
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +29,7 @@ from highway_bench.families.own_layer import (
     shape_of,
     without_dropout,
 )
+from highway_bench.families.parts import trained_numbers
 from highway_bench.families.seeding import all_seeded
 from highway_bench.terminal import prints_to_stderr
 
@@ -216,7 +216,7 @@ def traits_at(factory: Factory, name: str, width: int, kind: Kind | None) -> Tra
     check_inputs(modules, factory, name)
     dtype = own_dtype(modules, name)
     faults: dict[Kind, str] = {}
-    for one in (kind,) if kind else get_args(Kind):
+    for one in (kind,) if kind else POSITIONS:
         for positions in POSITIONS[one]:
             if width in (2, *positions):  # equal axes may be taken for each other
                 continue
@@ -253,7 +253,7 @@ def part_parameters(probe: Probe) -> tuple[int, ...]:
     counts: list[int] = []
     counted: set[int] = set()
     for module in probe.modules():
-        own = {id(one): one.numel() for one in module.parameters() if id(one) not in counted}
+        own = {one: numbers for one, numbers in trained_numbers(module).items() if one not in counted}
         counts.append(sum(own.values()))
         counted |= own.keys()
     return tuple(counts)

@@ -34,14 +34,13 @@ def test_layers_as_users_have_them(examples: str, ask: Ask, layer: str, kind: st
     ("layer", "says"),
     [
         ("wider", "must preserve the shape of its input (vector: (2, 64) becomes (2, 65)"),
-        ("random", "draws random numbers in forward (Dropout with 0.5): set its dropout to 0"),
         ("noisy", "cannot be joined: it draws random numbers in forward"),
         (
             "state",
             "it keeps a state, or draws from a generator of its own: its output depends on the calls before",
         ),
         ("state_in_a_buffer", "it keeps a state, or draws from a generator of its own"),
-        ("masked", "forward needs mask besides x, but a layer that is joined gets its input alone; compute the mask"),
+        ("masked", "forward needs mask besides x: write a function make_inputs(width, batch) beside the factory"),
         ("empty", "cannot be joined: it has no parameters"),
         ("shared", "cannot be joined: its factory returns the same parameters every time"),
         ("absent", "has no 'absent'"),
