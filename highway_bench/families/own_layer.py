@@ -32,6 +32,10 @@ MOST_REASON = 160  # letters of an exception's text in a message
 _own: WeakSet[nn.Module] = WeakSet()
 
 
+class Unfit(BadInput):
+    """A user's layer raises an exception at a width or for an input; it may run at others."""
+
+
 class Adapted(nn.Module):
     """y = layer(x, further inputs), or the first of its outputs; with ``copies`` the layer gets a copy of x.
 
@@ -85,12 +89,13 @@ def own_layers(network: nn.Module) -> list[nn.Module]:
 
 
 def called(factory: Factory, width: int, name: str) -> tuple[nn.Module, ...]:
-    """The modules of ``factory(width)``; raises ``BadInput`` where the factory raises, or returns anything else."""
+    """The modules of ``factory(width)``; raises ``Unfit`` where the factory raises, and ``BadInput`` where it returns
+    anything else."""
     try:
         with prints_to_stderr():
             result = factory(width)
     except USER_ERRORS as error:  # the user's code may raise anything
-        raise BadInput(f"family {name!r}: its factory raised {reason(error)}") from error
+        raise Unfit(f"family {name!r}: its factory raised {reason(error)}") from error
     several = isinstance(result, list | tuple | nn.ModuleList) and len(result) > 0
     modules: tuple[Any, ...] = tuple(result) if several else (result,)  # type: ignore[arg-type]
     for module in modules:
@@ -119,14 +124,10 @@ def without_dropout(modules: Sequence[nn.Module]) -> float:
     return largest
 
 
-class NotFilled(BadInput):
-    """A layer with lazy parameters cannot run on the example that would give them their shapes."""
-
-
 def fill_lazy(modules: Sequence[nn.Module], shape: tuple[int, ...]) -> None:
     """Give the lazy parameters of ``modules`` their shapes, by a call in evaluation mode with an input of ``shape``.
 
-    Raises ``NotFilled`` where that call fails.
+    Raises ``Unfit`` where that call fails.
     """
     for module in modules:
         if any(map(is_lazy, chain(module.parameters(), module.buffers()))):
@@ -135,7 +136,7 @@ def fill_lazy(modules: Sequence[nn.Module], shape: tuple[int, ...]) -> None:
                 with prints_to_stderr(), torch.no_grad():
                     module.eval()(torch.zeros(shape))
             except USER_ERRORS as error:
-                raise NotFilled(f"{shape} raises {reason(error)}") from error
+                raise Unfit(f"{shape} raises {reason(error)}") from error
             module.train(training)
 
 

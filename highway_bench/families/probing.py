@@ -19,7 +19,7 @@ from highway_bench.families._site import Kind
 from highway_bench.families.own_layer import (
     Adapted,
     Factory,
-    NotFilled,
+    Unfit,
     called,
     check_inputs,
     fill_lazy,
@@ -92,14 +92,10 @@ class Probe:
         return torch.randn(self.shape, dtype=self.dtype)
 
     def fault(self) -> str | None:
-        """How a module changes the shape or the dtype of its input, or the exception it raises, in words."""
+        """How a module changes the shape or the dtype of its input, in words; raises ``Unfit`` where it raises."""
         if self.dtype is not None:
             self.check_casts()
-        try:
-            modules = self.modules()
-        except NotFilled as fault:
-            return str(fault)
-        faults = (change(module, torch.zeros(self.shape, dtype=self.dtype)) for module in modules)
+        faults = (change(module, torch.zeros(self.shape, dtype=self.dtype)) for module in self.modules())
         return next((fault for fault in faults if fault is not None), None)
 
     def check_casts(self) -> None:
@@ -176,13 +172,14 @@ def isolated() -> Iterator[None]:
 
 
 def change(module: nn.Module, x: Tensor) -> str | None:
-    """How ``module`` changes the shape or the dtype of ``x``, in words; ``None`` if it keeps both."""
+    """How ``module`` changes the shape or the dtype of ``x``, in words; ``None`` if it keeps both. Raises ``Unfit``
+    where it raises."""
     shape = tuple(x.shape)
     try:
         with isolated(), torch.no_grad():
             y = module(x)
     except USER_ERRORS as error:  # a user's module may raise anything on an unsuitable shape
-        return f"{shape} raises {reason(error)}"
+        raise Unfit(f"{shape} raises {reason(error)}") from error
     if not isinstance(y, Tensor):
         return f"{shape} gives a {type(y).__name__}, not a tensor"
     if y.dtype != x.dtype:
@@ -198,30 +195,36 @@ def traits_of(factory: Factory, name: str, kind: Kind | None) -> Traits:
     and an LSTM read (batch, width) as one sequence of ``batch`` steps. Where nothing fits, raises ``BadInput`` with the
     result of each kind at width 64.
     """
-    first: BadInput | None = None
+    first: Unfit | None = None
     for width in WIDTHS:
         try:
             return traits_at(factory, name, width, kind)
-        except BadInput as refused:
+        except Unfit as refused:
             first = first or refused
     assert first is not None
     raise first
 
 
 def traits_at(factory: Factory, name: str, width: int, kind: Kind | None) -> Traits:
-    """What is known of the layer at ``width``; raises ``BadInput`` where it takes no input of that width."""
+    """What is known of the layer at ``width``; raises ``BadInput`` where it changes the shape of each kind of input,
+    and ``Unfit`` where it takes none of that width."""
     with isolated():
         modules = called(factory, width, name)
         dropout = without_dropout(modules)
     check_inputs(modules, factory, name)
     dtype = own_dtype(modules, name)
     faults: dict[Kind, str] = {}
+    runs = False
     for one in (kind,) if kind else POSITIONS:
         for positions in POSITIONS[one]:
             if width in (2, *positions):  # equal axes may be taken for each other
                 continue
             probe = Probe(factory, name, width, one, positions, dtype)
-            fault = probe.fault() or (None if kind else probe.mixing())
+            try:
+                fault = probe.fault() or (None if kind else probe.mixing())
+                runs = True
+            except Unfit as refused:
+                fault = str(refused)
             if fault is None:
                 return Traits(
                     one,
@@ -236,7 +239,7 @@ def traits_at(factory: Factory, name: str, width: int, kind: Kind | None) -> Tra
                 )
             faults.setdefault(one, fault)
     reasons = "; ".join(f"{one}: {fault}" for one, fault in faults.items())
-    raise BadInput(f"family {name!r} must preserve the shape of its input ({reasons})")
+    raise (BadInput if runs else Unfit)(f"family {name!r} must preserve the shape of its input ({reasons})")
 
 
 def gives_several(part: Adapted, probe: Probe) -> bool:
