@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 
@@ -33,6 +34,12 @@ def attention_and_mlp(width: int) -> tuple[nn.Module, nn.Module]:
     return SelfAttention(width), nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
 
-def encoder_layer(width: int) -> nn.Module:
-    """PyTorch's transformer layer with its default dropout, which cannot be joined: it draws random numbers."""
-    return nn.TransformerEncoderLayer(width, nhead=4, batch_first=True)
+class InHalf(nn.Module):
+    """A map that computes in bfloat16, and returns it: such a layer cannot be joined with its float32 input."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.map = nn.Linear(width, width).to(torch.bfloat16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tanh(self.map(x.to(torch.bfloat16)))

@@ -31,7 +31,7 @@ from highway_bench.training.evaluation import loss_of, to_device
 from highway_bench.training.recipe import Recipe
 
 SECONDS = 10.0  # after which no further network is tried
-START = 120.0  # seconds that the process may take to start, and its last network
+START = 300.0  # seconds that the process may take to start, and its last network
 DEPTH = 2  # the least at which a connection gets another one's state
 STEPS = 2
 RATE = 1e-3
