@@ -12,6 +12,7 @@ from highway_bench.families._site import Site
 from highway_bench.families.base import Family
 from highway_bench.families.own_layer import rebuilt
 from highway_bench.families.seeding import all_seeded, seeded
+from highway_bench.measure.precision import torch_dtype
 from highway_bench.terminal import prints_to_stderr
 
 STEPS = 16  # of the sequences that are tried
@@ -54,5 +55,5 @@ def reads_ahead(family: Family, width: int) -> bool:
     """Whether a layer's output at one step depends on later steps, tried on each of its transforms by ``is_causal``."""
     steps = STEPS if family.input_fault(width, (STEPS,)) is None else LONG_STEPS
     with torch.device("cpu"), seeded(0):
-        x = family.example(2, width, seq_len=steps)
+        x = torch.randn(2, steps, width).to(torch_dtype(family.dtype or "float32"))
         return any(not is_causal(partial(part.transform, Site(part, width)), x) for part in family.sublayers)

@@ -90,12 +90,18 @@ def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
 
 def cell(family: str, **changes: Any) -> Cell:
     built = make_family(family)
-    words: dict[str, Any] = {"task": "throughput", "block": "residual", "depth": 50, "width": 8, "batch_size": 4}
-    return Cell(
-        **{"family": family, "family_options": built.options, "nominal_width": 8, "phase": "train-step"}
-        | words
-        | changes
-    )
+    words: dict[str, Any] = {
+        "task": "throughput",
+        "block": "residual",
+        "family": family,
+        "family_options": built.options,
+        "depth": 50,
+        "width": 8,
+        "nominal_width": 8,
+        "batch_size": 4,
+        "phase": "train-step",
+    }
+    return Cell(**words | changes)
 
 
 @pytest.mark.parametrize("block", ["plain", "highway", "hc-dynamic", "attn-residual", "dense-average", "x0-mix"])
