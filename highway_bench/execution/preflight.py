@@ -35,6 +35,7 @@ START = 300.0  # seconds that the process may take to start, and its last networ
 DEPTH = 2  # the least at which a connection gets another one's state
 STEPS = 2
 RATE = 1e-3
+NOT_REACHED = "no gradient reaches any of its parameters, so it cannot be trained"
 
 
 def preflight(cells: Iterable[Cell], plugins: Sequence[str] = ()) -> None:
@@ -133,6 +134,8 @@ def fault(cell: Cell) -> str | None:
     network = cell_stack(cell)
     layers = own_layers(network)
     parameters = [one for layer in layers for one in layer.parameters()]
+    if parameters and not any(one.requires_grad for one in parameters):
+        return NOT_REACHED
     optimiser = Recipe(optimiser=cell.recipe.get("optimiser", "sgd"), rate=RATE, momentum=0.9).optimiser_for(network)
     reached = False
     with watched([] if cell.family_options.get("copy_input") else layers) as written:
@@ -149,7 +152,7 @@ def fault(cell: Cell) -> str | None:
     if written:
         return "it writes to its input, though not to that of every size: give --family-option copy_input=true"
     if parameters and cell.block == baseline().name and not reached:
-        return "no gradient reaches any of its parameters, so it cannot be trained"
+        return NOT_REACHED
     return None
 
 
