@@ -154,6 +154,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "throughput": {"seconds": 0.0, "samples": 3, "processes": 1, "limit": 0},
     "trainability": {"steps": 2, "optimiser": "adam", "rate": 0.01, "decay": 1.0},
 }
+TOLD = {"vit": {"kind": "sequence"}}  # it takes a vector too, by attention among its features
 SINGLE = {"llama": 1e-5}  # its norm and its rotations are of float32, whatever the input is
 EACH = [
     pytest.param(name, marks=needs_transformers if name in ("llama", "gpt2", "vit") else (), id=name) for name in LAYERS
@@ -161,7 +162,7 @@ EACH = [
 
 
 def own(layer: str) -> Family:
-    return make_family(f"tests.layers.{layer}:layer")
+    return make_family(f"tests.layers.{layer}:layer", **TOLD.get(layer, {}))
 
 
 @pytest.mark.parametrize("layer", EACH)
