@@ -63,7 +63,7 @@ def test_a_skipped_peer_is_a_row_without_numbers(
 
     (cell,) = cells("keras")
     result = CellResult(index=0, status=Status.SKIPPED, message="keras is not installed")
-    rows = rows_of(result, cell, tasks.get("peers"), digest="d", origin=Origin("run-1", "abc1234"))
+    rows = rows_of(result, cell, tasks.get("peers"), digest="d", source="s", origin=Origin("run-1", "abc1234"))
     table = peer_table(pd.DataFrame(list(rows), columns=list(COLUMNS)))
     (shown,) = peer_tables(table)
     assert [one.text for one in shown.heads][-1] == "remark"

@@ -95,7 +95,7 @@ def measured(task: Task, group: list[Cell]) -> Iterator[Row]:
             measurements=measurements,
             flops_per_item=outcome.flops_per_item,
         )
-        yield from rows_of(result, outcome.cell, task, digest=outcome.cell.key, origin=origin)
+        yield from rows_of(result, outcome.cell, task, digest=outcome.cell.key, source="s", origin=origin)
 
 
 def tuned(task: Task, cell: Cell) -> tuple[Cell, list[Row]]:
