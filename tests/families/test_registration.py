@@ -87,7 +87,11 @@ def test_a_transformer_hands_its_options_down() -> None:
             {"init": ["default"]},
             r"^family 'bilstm' has no init \['default'\]; it has default, orthogonal, scaled-branch$",
         ),
-        ("my_layers:make", {"heads": 2}, r"^family 'my_layers:make' takes the options kind, vmap, copy_input, dropout, not heads$"),
+        (
+            "my_layers:make",
+            {"heads": 2},
+            r"^family 'my_layers:make' takes the options kind, vmap, copy_input, dropout, not heads$",
+        ),
     ],
 )
 def test_options_that_cannot_be(name: str, options: dict[str, Any], says: str) -> None:
