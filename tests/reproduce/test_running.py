@@ -169,7 +169,7 @@ def test_missing_data_are_reported_with_the_cost(monkeypatch: pytest.MonkeyPatch
         app, ["reproduce", "lecture", "--device", "cpu", "--dry-run", "--store", str(tmp_path / "none.sqlite")]
     )
     assert dry.exit_code == 0
-    assert "data:  mnist: no folder has MNIST's IDX files" in dry.output
+    assert "data:  mnist: no folder has MNIST's files" in dry.output
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
