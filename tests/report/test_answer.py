@@ -315,6 +315,20 @@ def test_costs_are_of_one_phase(make: Make) -> None:
     assert set(results.costs()["ratio"].dropna()) == {1.0, 2.0}
 
 
+@pytest.mark.parametrize(
+    ("trained", "timed_on", "ratios"),
+    [
+        ("cpu-amd-epyc-2c", "cpu-amd-epyc-f26m2-avx512-2c", {1.0, 2.0}),  # one of those that had this name
+        ("cpu-amd-epyc-2c", "cpu-intel-xeon-2c", set()),
+        ("cpu-amd-epyc-f25m1-avx2-2c", "cpu-amd-epyc-f26m2-avx512-2c", set()),
+    ],
+)
+def test_costs_are_of_the_contests_machine(make: Make, trained: str, timed_on: str, ratios: set[float]) -> None:
+    rows = ladder(make, {("plain", 10): [2.0] * 5, ("highway", 10): [0.1] * 5}, machine=trained)
+    rows += timed(make, {"plain": 1.0, "highway": 2.0}, 10, machine=timed_on)
+    assert set(results_of(make, rows).costs()["ratio"].dropna()) == ratios
+
+
 def test_without_training_the_answer_is_the_cost(make: Make) -> None:
     rows = timed(make, {"plain": 1.0, "highway": 2.0, "residual": 1.1}, 4)
     (row,) = printed(results_of(make, rows))

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from highway_bench.provenance.former_names import known_under
 from highway_bench.report.ratio import NOT_TIMED
 from highway_bench.report.rows import CONTEST, rows_of, without_start
 from highway_bench.report.tables.trainability import Contests
@@ -70,12 +71,16 @@ def at_one_size(table: pd.DataFrame, setting: Mapping[str, Any], depth: float) -
     """Eager cells of ``table`` with the setting of a contest, at ``depth`` and all of one size.
 
     This is the size with the most blocks; of several, the nearest by plain's width, then by batch, then the one with
-    the fewest threads. Costs at different sizes are not comparable.
+    the fewest threads. Costs at different sizes are not comparable. A contest whose machine is known by a former name
+    alone has the costs of the machine with most cells among those that had this name.
     """
     same = table["mode"].eq("eager") & table["depth"].eq(depth)
     for name in ALIKE:
-        same &= table[name].eq(setting[name])
-    own = table[same]
+        if name != "machine":
+            same &= table[name].eq(setting[name])
+    own = table[same & table["machine"].eq(setting["machine"])]
+    if own.empty and (several := table[same & table["machine"].isin(known_under(setting["machine"]))]["machine"]).size:
+        own = table[same & table["machine"].eq(several.mode().iloc[0])]
     if own.empty:
         return own
     away = {f"_{name}": (own[name] - (setting.get(name) or math.nan)).abs() for name in ("nominal_width", "batch_size")}
