@@ -30,8 +30,8 @@ from highway_bench.families.own_layer import (
 from highway_bench.families.probing import (
     POSITIONS,
     WIDTHS,
+    LayerProbe,
     Positions,
-    Probe,
     Traits,
     input_fault,
     least_width,
@@ -167,7 +167,7 @@ class CustomFamily(OwnFamily, Transform):
 
     def transform_parameters(self, width: int) -> int:
         """Parameters of H, less those that an earlier part of the layer shares with it."""
-        probe = Probe(self.factory, self.name, width, self.kind, self.traits.positions)
+        probe = LayerProbe(self.factory, self.name, width, self.kind, self.traits.positions)
         return part_parameters(probe)[self.part - 1]
 
     def transform_flops(self, width: int, positions: int) -> int:

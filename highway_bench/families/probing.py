@@ -62,7 +62,7 @@ class Traits:
 
 
 @dataclass(frozen=True)
-class Probe:
+class LayerProbe:
     """A layer at a width, on inputs of a kind: builds it and runs it."""
 
     factory: Factory
@@ -219,7 +219,7 @@ def traits_at(factory: Factory, name: str, width: int, kind: Kind | None) -> Tra
         for positions in POSITIONS[one]:
             if width in (2, *positions):  # equal axes may be taken for each other
                 continue
-            probe = Probe(factory, name, width, one, positions, dtype)
+            probe = LayerProbe(factory, name, width, one, positions, dtype)
             try:
                 fault = probe.fault() or (None if kind else probe.mixing())
                 runs = True
@@ -242,7 +242,7 @@ def traits_at(factory: Factory, name: str, width: int, kind: Kind | None) -> Tra
     raise (BadInput if runs else Unfit)(f"family {name!r} must preserve the shape of its input ({reasons})")
 
 
-def gives_several(part: Adapted, probe: Probe) -> bool:
+def gives_several(part: Adapted, probe: LayerProbe) -> bool:
     """Whether the layer in ``part`` returns several outputs."""
     given: list[object] = []
     with part.layer.register_forward_hook(lambda _, inputs, output: given.append(output)), isolated(), torch.no_grad():
@@ -251,7 +251,7 @@ def gives_several(part: Adapted, probe: Probe) -> bool:
 
 
 @cache
-def part_parameters(probe: Probe) -> tuple[int, ...]:
+def part_parameters(probe: LayerProbe) -> tuple[int, ...]:
     """Parameters of each part of the layer, less those that an earlier part shares with it."""
     counts: list[int] = []
     counted: set[int] = set()
@@ -278,7 +278,7 @@ def width_fault(factory: Factory, name: str, kind: Kind, width: int) -> str | No
 def input_fault(factory: Factory, name: str, kind: Kind, width: int, positions: Positions) -> str | None:
     """Why the layer takes no input of this size; ``None`` where it does."""
     try:
-        return Probe(factory, name, width, kind, positions, traits_of(factory, name, kind).dtype).fault()
+        return LayerProbe(factory, name, width, kind, positions, traits_of(factory, name, kind).dtype).fault()
     except BadInput as refused:  # the factory refuses this width
         return str(refused).removeprefix(f"family {name!r}: ")
 

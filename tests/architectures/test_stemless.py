@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from highway_bench.execution.digest import modules_of
 
 from highway_bench.architectures import architectures
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
+from highway_bench.execution.key import modules_of
 from highway_bench.families import make_family
 from highway_bench.families.parts import count_parameters
 from highway_bench.stem_head import Incompatible
@@ -54,7 +54,7 @@ def test_a_cell_names_its_architecture() -> None:
         recipe={"layout": "stemless"},
     )
     assert type(cell_network(cell)[0]) is torch.nn.Flatten
-    assert "highway_bench.architectures.stemless" in modules_of(cell)[0]
+    assert "highway_bench.architectures.stemless" in modules_of(cell)
     with pytest.raises(Skip, match="takes families of vectors on images, not 'conv'"):
         cell_network(cell.but(family="conv"))
     with pytest.raises(UnknownName, match="architecture"):

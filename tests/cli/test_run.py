@@ -142,12 +142,16 @@ FAILING = """
 from torch import nn
 
 class FailsInTraining(nn.Linear):
+    # it fails later than what is tried before a run
+
     def __init__(self, width):
         super().__init__(width, width)
+        self.calls = 0
 
     def forward(self, x):
-        if len(x) == 100:
-            raise RuntimeError("no batch of a hundred")
+        self.calls += 1
+        if len(x) == 100 and self.calls > 4:
+            raise RuntimeError("no fifth batch of a hundred")
         return super().forward(x)
 """
 
@@ -177,7 +181,7 @@ def test_failed_cell(invoke: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -
     )
     assert done.exit_code == 1
     assert "failed: trainability plain failing_layers:FailsInTraining" in done.stdout
-    assert "no batch of a hundred" in done.stdout
+    assert "no fifth batch of a hundred" in done.stdout
 
 
 def test_a_failed_start_of_a_forecast(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from highway_bench.execution.digest import modules_of
 
 from highway_bench.cell import Cell
 from highway_bench.data.copy_memory import CopyMemory
+from highway_bench.execution.key import modules_of
 from highway_bench.families import families
 from highway_bench.families.parts import count_parameters
 from highway_bench.tasks import tasks
@@ -85,5 +85,5 @@ def test_what_its_digest_covers() -> None:
     cell = Cell(
         task="cost", block="plain", family="conv", depth=9, width=64, nominal_width=64, recipe={"layout": "vgg"}
     )
-    assert {"highway_bench.tasks.cost", "highway_bench.architectures.vgg"} <= set(modules_of(cell)[0])
+    assert {"highway_bench.tasks.cost", "highway_bench.architectures.vgg"} <= set(modules_of(cell))
     assert not COST.meter
