@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from highway_bench.cell import Cell
 from highway_bench.execution.key import is_first, minor
@@ -17,19 +17,9 @@ from highway_bench.provenance import identity
 from highway_bench.provenance.former_names import machine_of
 from highway_bench.results.schema import Status
 from highway_bench.results.store import Store
-from highway_bench.tasks.base import Task
 
-
-class Item(Protocol):
-    """The parts of a scheduled cell that are needed here (see ``schedule.ScheduledCell``)."""
-
-    cell: Cell
-    task: Task
-    needs: tuple[Cell, ...]
-    ran: Cell
-    digest: str
-    refused: tuple[Status, str] | None
-    versions: dict[str, str]
+if TYPE_CHECKING:
+    from highway_bench.execution.schedule import ScheduledCell
 
 
 class Stored(NamedTuple):
@@ -47,7 +37,7 @@ class OldKeys:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def adopt(self, items: Iterable[Item]) -> dict[str, Status]:
+    def adopt(self, items: Iterable[ScheduledCell]) -> dict[str, Status]:
         """Give the rows of ``items`` that have an old digest today's key; the status of each, by key.
 
         In a store that is only read, the item gets the old digest instead.
@@ -76,7 +66,7 @@ class OldKeys:
             cells.setdefault(what, []).append(Stored(row["digest"], machine, row["status"], row["message"]))
         return cells
 
-    def _found(self, item: Item) -> Stored | None:
+    def _found(self, item: ScheduledCell) -> Stored | None:
         """The newest old result of ``item``."""
         if not is_first(item.versions):
             return None
@@ -84,7 +74,7 @@ class OldKeys:
         stored = self._cells.get((item.cell.key, item.task.version, minor(where.torch)), [])
         return next((one for one in reversed(stored) if self._is_of(one, item, where.machine)), None)
 
-    def _is_of(self, old: Stored, item: Item, machine: str) -> bool:
+    def _is_of(self, old: Stored, item: ScheduledCell, machine: str) -> bool:
         if item.task.meter and old.machine != machine:
             return False
         if item.refused is not None:  # the same refusal

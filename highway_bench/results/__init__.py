@@ -4,7 +4,8 @@ from highway_bench.results.database import DiskError
 from highway_bench.results.export import export, export_runs, import_rows, merge, parsed
 from highway_bench.results.salvage import Salvaged, salvage
 from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES, PROTOCOL, SCHEMA, Row, Status, row
-from highway_bench.results.store import Store, Taken
+from highway_bench.results.store import Store
+from highway_bench.results.taking import Taken
 
 __all__ = [
     "COLUMNS",

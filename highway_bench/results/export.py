@@ -12,7 +12,8 @@ from typing import Final, TextIO
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.results.parquet import ParquetRows, parquet_files, runs_in, write_parquet
 from highway_bench.results.schema import COLUMNS, JSON_KINDS, Row
-from highway_bench.results.store import Store, Taken
+from highway_bench.results.store import Store
+from highway_bench.results.taking import Taken
 from highway_bench.writing import writing
 
 PARQUET: Final = ".parquet"

@@ -14,10 +14,9 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from filelock import FileLock
 
@@ -40,41 +39,14 @@ from highway_bench.results.schema import (
     Status,
     worst,
 )
+from highway_bench.results.taking import Rows, Taken
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class Taken:
-    """Cells of another store: ``added`` here, ``replaced`` what was here, the ``same`` as here, or ``older`` than here
-    and left out."""
-
-    added: int = 0
-    replaced: int = 0
-    same: int = 0
-    older: int = 0
-
-    @property
-    def changed(self) -> int:
-        return self.added + self.replaced
-
-
 BEFORE_KEYS = f'"schema" < {KEYED}'
 AS_WRITTEN = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:*"  # a time, as runs write it
-
-
-class Rows(Protocol):
-    """Cells and runs that a store can take: another store, or an exported file."""
-
-    def times(self) -> dict[str, set[str]]:
-        """By digest, the times of the last result and of a later attempt that measured less."""
-
-    def values(self, digests: Collection[str]) -> Iterable[tuple[Any, ...]]:
-        """The rows of these cells, each as its values in the order of ``COLUMNS``."""
-
-    def runs(self) -> dict[str, dict[str, Any]]:
-        """Every run's provenance by its id."""
 
 
 class Store:
