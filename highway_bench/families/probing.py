@@ -89,13 +89,17 @@ class LayerProbe:
 
     def normal(self) -> Tensor:
         """A standard-normal input."""
-        return torch.randn(self.shape, dtype=self.dtype)
+        return torch.randn(self.shape, dtype=self.dtype, device="cpu")
+
+    def zeros(self, dtype: torch.dtype | None = None) -> Tensor:
+        """An input of zeros, in the layer's dtype where no other is given."""
+        return torch.zeros(self.shape, dtype=dtype or self.dtype, device="cpu")
 
     def fault(self) -> str | None:
         """How a module changes the shape or the dtype of its input, in words; raises ``Unfit`` where it raises."""
         if self.dtype is not None:
             self.check_casts()
-        faults = (change(module, torch.zeros(self.shape, dtype=self.dtype)) for module in self.modules())
+        faults = (change(module, self.zeros()) for module in self.modules())
         return next((fault for fault in faults if fault is not None), None)
 
     def check_casts(self) -> None:
@@ -103,7 +107,7 @@ class LayerProbe:
         for module in self.modules():
             with isolated(), torch.no_grad():
                 try:
-                    y = module(torch.zeros(self.shape))
+                    y = module(self.zeros(torch.float32))
                 except USER_ERRORS:  # it takes its own dtype alone
                     continue
             if isinstance(y, Tensor) and y.dtype != torch.float32:
@@ -246,7 +250,7 @@ def gives_several(part: Adapted, probe: LayerProbe) -> bool:
     """Whether the layer in ``part`` returns several outputs."""
     given: list[object] = []
     with part.layer.register_forward_hook(lambda _, inputs, output: given.append(output)), isolated(), torch.no_grad():
-        part(torch.zeros(probe.shape, dtype=probe.dtype))
+        part(probe.zeros())
     return isinstance(given[0], tuple | list)
 
 
