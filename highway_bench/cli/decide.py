@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import AsJson, ClusterAddress, EngineName, LogPath, WorkerCount, engine_at
+from highway_bench.cli._options import AsJson, ClusterAddress, EngineName, LogPath, StrictSource, WorkerCount, engine_at
 from highway_bench.cli._output import print_json, print_table, write_tables
 from highway_bench.errors import BadInput
 
@@ -32,6 +32,7 @@ def decide(
         Path | None, typer.Option(help="Write the store's tables to this file (.md or .tex); measure nothing.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the candidates; measure nothing.")] = False,
+    strict_source: StrictSource = False,
     log_file: LogPath = None,
     json: AsJson = False,
 ) -> None:
@@ -71,7 +72,7 @@ def decide(
     try:
         with showing_progress(log=log_file) as on_event:
             where = engine_at(engine, address, workers)
-            trainer = Trainer(store, where, workers, on_event, announce)
+            trainer = Trainer(store, where, workers, on_event, announce, strict_source)
             chosen = get_part(part, trainer)
             chosen = chosen.only(family) if family else chosen
             trainings = trainer.train(chosen)

@@ -11,6 +11,7 @@ import pandas as pd
 from highway_bench.cell import canonical
 from highway_bench.report.rows import block_label, groups, rows_of
 from highway_bench.results.schema import OUTCOMES, PROTOCOL
+from highway_bench.success.rates import Fresh, counting
 
 SETTING: Final = (
     "family",
@@ -35,7 +36,7 @@ def finals(rows: pd.DataFrame) -> pd.DataFrame:
 
     Columns: ``FINAL``. ``block`` is the label with options and start; ``loss`` is the final training loss, NaN if the
     run diverged, and ``success`` is 0 or 1. Runs that failed (out of memory, of time) are left out. If a connection has
-    finals at several rates, for example since it was tuned again, those of the newest rate count.
+    finals at several rates, those at the rate that counts are kept (see ``success.rates``).
     """
     rows = rows[
         rows["task"].eq("trainability")
@@ -57,9 +58,19 @@ def finals(rows: pd.DataFrame) -> pd.DataFrame:
         final |= {name: row[name] for name in ("machine", "torch", "time_utc")}
         final["loss" if row["metric"] == "final_loss" else "success"] = row["value"]
     table = pd.DataFrame(list(records.values()), columns=list(FINAL))
-    newest = [part[part["rate"] == part.sort_values("time_utc")["rate"].iloc[-1]] for _, part in groups(table, RUNG)]
+    counted = [part[part["rate"] == _counting(part)] for _, part in groups(table, RUNG)]
     ordered = ["family", "dataset", "depth", "block", "seed"]
-    return pd.concat(newest).sort_values(ordered, kind="stable", ignore_index=True) if newest else table
+    return pd.concat(counted).sort_values(ordered, kind="stable", ignore_index=True) if counted else table
+
+
+def _counting(runs: pd.DataFrame) -> float:
+    """The learning rate that counts of the finals of one connection and depth."""
+    newest_last = runs.sort_values("time_utc", kind="stable").drop_duplicates("rate", keep="last")["rate"]
+    return counting({rate: _fresh(runs[runs["rate"] == rate]) for rate in newest_last})
+
+
+def _fresh(runs: pd.DataFrame) -> Fresh:
+    return Fresh(int(runs["success"].sum()), int(runs["loss"].isna().sum()), len(runs))
 
 
 def alike(table: pd.DataFrame, values: Mapping[str, Any], columns: Sequence[str]) -> pd.DataFrame:

@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from highway_bench.cell import Cell
-from highway_bench.decide.rates import GRID, around, chosen_rate, next_tries
+from highway_bench.decide.rates import around, next_tries
 from highway_bench.plan.matched import matched
+from highway_bench.success.rates import GRID, Fresh, chosen_rate, counting, next_lower, wants_lower
 from highway_bench.tasks.from_cell import cell_family, cell_spec
 
 REFERENCE: Final = "pre-norm"
@@ -89,14 +90,38 @@ class Candidate:
         """The chosen learning rate at a depth whose tuning is done."""
         return chosen_rate(self.losses(depth, trainings), TUNING_SEEDS)
 
-    def finals(self, depth: int, trainings: Trainings) -> list[Cell]:
-        """The cells at a depth that count."""
-        rate = self.rate(depth, trainings)
+    def finals(self, depth: int, trainings: Trainings, rate: float | None = None) -> list[Cell]:
+        """The cells with fresh seeds at a depth: at ``rate``, by default the chosen one, and where that is not stable
+        at the next lower one too."""
+        rate = self.rate(depth, trainings) if rate is None else rate
+        cells, lower = self._fresh(depth, rate, trainings), next_lower(rate)
+        if lower is None or not all(cell in trainings for cell in cells):
+            return cells
+        tuning = [self.run(depth, lower, seed) for seed in TUNING_SEEDS]
+        tuned = [trainings[cell].success for cell in tuning if cell in trainings]
+        return cells + self._fresh(depth, lower, trainings) * wants_lower(_ends(cells, trainings), tuned)
+
+    def counted(self, depth: int, trainings: Trainings, rate: float | None = None) -> list[Cell]:
+        """Those of the ``finals`` that count, by rule ``success.rates.counting``, once all of them have ended."""
+        by_rate: dict[float, list[Cell]] = {}
+        for cell in self.finals(depth, trainings, rate):
+            by_rate.setdefault(cell.recipe["rate"], []).append(cell)
+        if len(by_rate) == 1 or not all(cell in trainings for cells in by_rate.values() for cell in cells):
+            return next(iter(by_rate.values()))
+        return by_rate[counting({rate: _ends(cells, trainings) for rate, cells in by_rate.items()})]
+
+    def _fresh(self, depth: int, rate: float, trainings: Trainings) -> list[Cell]:
+        """The cells with fresh seeds at one rate, with more of them where some trained and others did not."""
         cells = [self.run(depth, rate, seed) for seed in self.fresh]
         trained = [trainings[cell].success for cell in cells if cell in trainings]
         if len(trained) == len(cells) and any(trained) and not all(trained):
             cells += [self.run(depth, rate, seed) for seed in self.more]
         return cells
+
+
+def _ends(cells: Sequence[Cell], trainings: Trainings) -> Fresh:
+    ends = [trainings[cell] for cell in cells]
+    return Fresh(sum(end.success for end in ends), sum(end.loss is None for end in ends), len(ends))
 
 
 @lru_cache(maxsize=100_000)  # every round asks for the same cells again

@@ -95,8 +95,7 @@ class LanguagePart(Part):
     def finals(self, depth: int, trainings: Trainings) -> Iterator[Cell]:
         """The fresh seeds of the finalists of a depth."""
         for candidate in self.finalists(depth, trainings):
-            rate = rate_at(candidate, depth, trainings)
-            yield from (candidate.run(depth, rate, seed) for seed in range(FINAL_SEEDS[depth]))
+            yield from with_seeds(candidate, depth).finals(depth, trainings, rate_at(candidate, depth, trainings))
 
     def better_starts(self, trainings: Trainings) -> list[Candidate]:
         """Of each block, the start of the lowest loss with one seed; the published one among equals."""
@@ -108,6 +107,11 @@ class LanguagePart(Part):
         ranked = sorted(self.better_starts(trainings), key=lambda one: mean_size(one, depth, trainings))
         reference = [one for one in ranked if one.template.block == REFERENCE]
         return reference + [one for one in ranked if one.template.block != REFERENCE][:LEADERS]
+
+
+def with_seeds(candidate: Candidate, depth: int) -> Candidate:
+    """The candidate with the fresh seeds of a depth."""
+    return replace(candidate, fresh=range(FINAL_SEEDS[depth]), more=())
 
 
 def deep_rates(candidate: Candidate, trainings: Trainings) -> Sequence[float]:

@@ -26,7 +26,8 @@ from highway_bench.results.schema import COLUMNS
 
 @dataclass(frozen=True)
 class Trainer:
-    """Trains parts. What ``store`` has is not measured again, so an interrupted part goes on where it stopped.
+    """Trains parts. What ``store`` has is not measured again, so an interrupted part goes on where it stopped; with
+    ``strict_source``, rows of another source than today's are.
 
     ``on_round`` receives the number of each round and its cells, ``results`` has the results of all rounds.
     """
@@ -36,6 +37,7 @@ class Trainer:
     workers: int | None = None
     on_event: Callable[[Event], None] | None = None
     on_round: Callable[[int, Sequence[Cell]], None] = lambda number, cells: None
+    strict_source: bool = False
     results: list[RunResult] = field(default_factory=list)
 
     def train(self, part: Part) -> Trainings:
@@ -51,7 +53,13 @@ class Trainer:
     def measure(self, cells: Sequence[Cell]) -> RunResult:
         """Measure those of ``cells`` that the store lacks."""
         plan = Plan(tuple(dict.fromkeys(cells)))
-        result = plan.run(self.store, engine=self.engine, workers=self.workers, on_event=self.on_event)
+        result = plan.run(
+            self.store,
+            engine=self.engine,
+            workers=self.workers,
+            strict_source=self.strict_source,
+            on_event=self.on_event,
+        )
         self.results.append(result)
         return result
 

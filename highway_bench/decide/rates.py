@@ -7,21 +7,15 @@ gets all seeds too, and so on: the chosen rate ends inside of the tried ones, or
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-GRID = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
-"""Learning rates, each about a third of the one before."""
+from highway_bench.success.rates import GRID, LossByRun, chosen_rate, size
 
 FIRST_SGD_RATES = (0.3, 0.1, 0.03)
 """The rates that SGD with momentum begins with."""
 FIRST_ADAMW_RATES = (0.01, 0.003, 0.001)
 """The rates that AdamW begins with."""
-
-LossByRun = Mapping[tuple[float, int], float | None]
-"""The final loss of each finished run by rate and seed; ``None`` for one that diverged or failed."""
 
 
 class Try(NamedTuple):
@@ -55,12 +49,6 @@ def next_tries(losses: LossByRun, first: Sequence[float], seeds: Sequence[int]) 
     return [] if wider is None else [Try(wider, seed) for seed in seeds]
 
 
-def chosen_rate(losses: LossByRun, seeds: Sequence[int]) -> float:
-    """The rate of the lowest mean of log losses among those that have all ``seeds``; the lower one among equals."""
-    complete = [rate for rate in GRID if all((rate, seed) in losses for seed in seeds)]
-    return min(complete, key=lambda rate: (math.fsum(size(losses[rate, seed]) for seed in seeds), rate))
-
-
 def beyond(best: float, tried: Sequence[float]) -> float | None:
     """The next rate of the grid where ``best`` is at an end of the ``tried`` ones; ``None`` where it is inside, or at
     the end of the grid."""
@@ -70,9 +58,3 @@ def beyond(best: float, tried: Sequence[float]) -> float | None:
     if best == tried[-1] and index + 1 < len(GRID):
         return GRID[index + 1]
     return None
-
-
-def size(loss: float | None) -> float:
-    """The logarithm of a loss, for ranks and means; infinite for a run without one. A loss of 0 counts as the smallest
-    normal number."""
-    return math.inf if loss is None or not math.isfinite(loss) else math.log(max(loss, sys.float_info.min))

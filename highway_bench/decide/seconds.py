@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import REFERENCE, Candidate, Trainings
-from highway_bench.decide.language import BATCH, DEEP, FINAL_SEEDS, LanguagePart, mean_size, rate_at
+from highway_bench.decide.language import BATCH, DEEP, FINAL_SEEDS, LanguagePart, mean_size, rate_at, with_seeds
 from highway_bench.decide.part import Part
 from highway_bench.errors import BadInput
 from highway_bench.measure.paired import leaders
@@ -99,15 +99,21 @@ def equal_seconds(part: LanguagePart, trainings: Trainings, ratios: Ratios) -> E
                 f"the step ratio of {block} is {ratios[block]}, not known to ± {100 * NARROW:g} %: time it on an idle "
                 "machine"
             )
-        candidates.append(with_steps(by_block[block], ratios[block].value, rate_at(by_block[block], DEEP, trainings)))
+        one = by_block[block]
+        rate = counted(one, trainings)[0].recipe["rate"] if block in finalists else rate_at(one, DEEP, trainings)
+        candidates.append(with_steps(one, ratios[block].value, rate))
     return EqualSeconds("seconds", tuple(candidates))
 
 
 def final_losses(candidate: Candidate, trainings: Trainings) -> dict[int, float]:
     """By seed: the final loss of the fresh seeds at the greater depth that did not diverge."""
-    rate = rate_at(candidate, DEEP, trainings)
-    ends = {seed: trainings[candidate.run(DEEP, rate, seed)].loss for seed in range(FINAL_SEEDS[DEEP])}
+    ends = {cell.seed: trainings[cell].loss for cell in counted(candidate, trainings)}
     return {seed: loss for seed, loss in ends.items() if loss is not None and math.isfinite(loss)}
+
+
+def counted(candidate: Candidate, trainings: Trainings) -> list[Cell]:
+    """The cells of the fresh seeds at the greater depth that count."""
+    return with_seeds(candidate, DEEP).counted(DEEP, trainings, rate_at(candidate, DEEP, trainings))
 
 
 def with_steps(candidate: Candidate, ratio: float, rate: float) -> Candidate:

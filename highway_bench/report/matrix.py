@@ -16,13 +16,13 @@ from highway_bench.report.results import Results
 from highway_bench.report.rows import rows_of
 from highway_bench.report.tables.answer import AHEAD, NOT_MEASURED, TIED, Answer
 from highway_bench.report.tables.trainability import surely_fails
-from highway_bench.success.ladder import FEW, OPEN, STALLS, TRAINS
+from highway_bench.success.ladder import FEW, OPEN, RATE, STALLS, TRAINS
 
 SHADES: Final = 5
 """Shades of the colour of what trains, from the highest loss to the lowest."""
 
-WORDS: Final = {TRAINS: "trains", STALLS: "fails", OPEN: "undecided", FEW: "too few seeds"}
-COLOURS: Final = {STALLS: "fails", OPEN: "open", FEW: "open"}
+WORDS: Final = {TRAINS: "trains", STALLS: "fails", OPEN: "undecided", FEW: "too few seeds", RATE: RATE}
+COLOURS: Final = {STALLS: "fails", OPEN: "open", FEW: "open", RATE: "open"}
 
 
 @dataclass(frozen=True)

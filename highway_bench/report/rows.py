@@ -20,7 +20,8 @@ import pandas as pd
 from highway_bench.cell import Cell, canonical
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.provenance.machine import labels
-from highway_bench.results.schema import COLUMNS, OUTCOMES
+from highway_bench.results.schema import COLUMNS, OUTCOMES, Status
+from highway_bench.success.rates import Fresh, counting
 
 Runs = Mapping[str, Mapping[str, Any]]
 """The records of a store's runs, by run id."""
@@ -62,6 +63,9 @@ CONTEST: Final = (
 
 ``machine_label`` follows from ``machine``: it is the part that is printed."""
 
+TUNED: Final = "tuned"
+"""The rate in a recipe whose learning rate was chosen for the block and depth."""
+
 START: Final = "init"
 """The option of a family that chooses the start of its weights. It belongs to the label of the block: networks that
 differ in their start alone are compared with each other."""
@@ -77,8 +81,9 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
     ``label`` is the block with its options, and with its start where the rows have several starts of it.
     ``machine_label`` is the machine, or empty if there is only one. If a cell has several digests, the one that
     ``runs`` requested last is used. In ``recipe``, a rate that was chosen for the cell is ``tuned``; ``as_run`` is the
-    recipe with that rate. Where the rate was chosen again, only the runs at the last choice are kept. A frame that is
-    prepared already is returned unchanged.
+    recipe with that rate. ``counts`` is false for runs at a rate that does not count (see ``success.rates``), which no
+    table has, and ``other_rates`` are those at which the fresh seeds of the connection and depth ran too. A frame that
+    is prepared already is returned unchanged.
 
     Raises ``NothingMeasured`` for a frame without rows and ``BadInput`` for a frame without the schema's columns.
     """
@@ -100,7 +105,7 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
             frame[name] = numbers.astype("int64") if whole else numbers
     frame["as_run"] = frame["recipe"]
     frame["recipe"] = mapped(frame["recipe"], comparable)
-    frame = _of_last_choice(frame, runs or {})
+    frame["counts"], frame["other_rates"] = _counting(frame, runs or {})
     others = mapped(frame["family_options"], without_init)
     frame["label"] = list(map(block_label, frame["block"], frame["block_options"], _named_starts(frame)))
     frame["family_label"] = list(map(block_label, frame["family"], others))
@@ -123,13 +128,13 @@ def comparable(recipe: object) -> object:
     words = recipe_of(recipe)
     if not words.pop("own_rate", False):
         return recipe
-    return canonical({**words, "rate": "tuned"})
+    return canonical({**words, "rate": TUNED})
 
 
 def of_task(rows: pd.DataFrame, task: str) -> pd.DataFrame:
-    """The prepared rows of one task."""
+    """The prepared rows of one task that count."""
     frame = prepared(rows)
-    wanted = frame["task"] == task
+    wanted = (frame["task"] == task) & frame["counts"]
     return frame if wanted.all() else frame[wanted]
 
 
@@ -151,7 +156,7 @@ def groups(frame: pd.DataFrame, columns: Iterable[str]) -> Iterable[tuple[dict[s
     """
     columns = list(columns)
     for values, part in frame.groupby(columns, dropna=False, sort=False):
-        yield {name: _plain(value) for name, value in zip(columns, values, strict=True)}, part
+        yield {name: plain(value) for name, value in zip(columns, values, strict=True)}, part
 
 
 def recipe_of(text: object) -> dict[str, Any]:
@@ -193,7 +198,7 @@ def start_of(label: str) -> str:
     return label.partition(STARTED)[2] or DEFAULT
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value of a frame as a plain Python value: None for missing ones, int for whole numbers."""
     if pd.isna(value):
         return None
@@ -237,12 +242,32 @@ def _latest(rows: pd.DataFrame, runs: Runs) -> pd.Series:
     return measured_at.where(measured_at > requested_at, requested_at)
 
 
-def _of_last_choice(frame: pd.DataFrame, runs: Runs) -> pd.DataFrame:
-    """``frame`` without the runs at an earlier choice of the learning rate, on whatever machine it was made."""
+def _counting(frame: pd.DataFrame, runs: Runs) -> tuple[pd.Series, pd.Series]:
+    """Whether each row's run is at the learning rate that counts, and at which others fresh seeds ran too, on whatever
+    machine."""
+    counts, others = pd.Series(True, frame.index), pd.Series([()] * len(frame), frame.index, dtype=object)
     own = frame[frame["as_run"].notna() & frame["as_run"].ne(frame["recipe"]) & frame["trial"].isna()]
     same = [name for name in CELL if name not in ("trial", "seed", "threads", "machine")]
     setting = own.groupby(same, dropna=False, sort=False).ngroup()
+    several = own.groupby(setting)["as_run"].transform("nunique") > 1
+    own, setting = own[several], setting[several]
     in_time = own.loc[_latest(own, runs).sort_values(kind="stable").index]
-    ended = in_time[in_time["status"].isin(list(OUTCOMES))]  # runs that failed are no choice
-    last = setting.map(ended.groupby(setting.loc[ended.index])["as_run"].last())
-    return frame.drop(index=own.index[last.notna() & last.ne(own["as_run"])])
+    ended = scalar(in_time, "success")
+    ended = ended[ended["status"].isin(list(OUTCOMES))]  # runs that failed are no choice
+    for number, part in ended.groupby(setting.loc[ended.index]):
+        newest_last = part["as_run"].drop_duplicates(keep="last")
+        found = {rate_of(as_run): _fresh(part[part["as_run"] == as_run]) for as_run in newest_last}
+        rate, rows = counting(found), own.index[setting == number]
+        counts[rows] = mapped(own.loc[rows, "as_run"], rate_of) == rate
+        others[rows] = pd.Series([tuple(other for other in found if other != rate)] * len(rows), rows)
+    return counts, others
+
+
+def rate_of(as_run: object) -> float:
+    """The learning rate of a recipe that names one, else NaN."""
+    return float(recipe_of(as_run).get("rate", math.nan))
+
+
+def _fresh(runs: pd.DataFrame) -> Fresh:
+    diverged = runs["status"].eq(Status.DIVERGED)
+    return Fresh(int(runs["value"].eq(1).sum()), int(diverged.sum()), len(runs))

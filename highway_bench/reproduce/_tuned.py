@@ -89,5 +89,5 @@ def runs_of(one: Candidate, values: Mapping[Cell, Metrics], trainings: Trainings
     """The runs of an arm with a single depth; none before its learning rate is chosen."""
     (depth,) = one.depths
     tried = sorted({rate for rate, _ in one.losses(depth, trainings)})
-    finals = [] if one.tries(depth, one.first, trainings) else one.finals(depth, trainings)
+    finals = [] if one.tries(depth, one.first, trainings) else one.counted(depth, trainings)
     return TunedRuns(arm(values, finals), tried)

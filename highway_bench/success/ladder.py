@@ -26,6 +26,7 @@ ROUNDING = 1e-9  # 0.9 · n is not exact in binary
 
 TRAINS, STALLS, OPEN, FEW, NO_VERDICT = "trains", "does not train", "undecided", "not enough seeds", "no verdict"
 NOT_RUN: Final = "not measured"
+RATE: Final = "rate"
 
 EXPLAINED: Final = {
     "trains": f"A run succeeds if every loss is finite and the mean of its last {TAIL:.0%} of training losses is at "
@@ -35,6 +36,8 @@ EXPLAINED: Final = {
     f"than {LEAST_SEEDS} there is none.",
     "stalled, diverged": "Outcomes, not errors: the run ended above the threshold, or its loss stopped being finite. "
     "A diverged run ranks last and is never dropped.",
+    "rate": "Some fresh seeds diverged at the chosen learning rate, or too few succeeded though every tuning run at "
+    "the next lower rate did, and the fresh seeds have not run at that rate yet.",
     "L_max": "The largest depth of the ladder that trains while every smaller depth trains too. A rule, not an "
     "estimate. “≥” means that the ladder's last depth trained, “<” that its first depth did not.",
     "L50": "The depth at which half of the seeds succeed, from a monotone fit over all seeds and depths, with a "

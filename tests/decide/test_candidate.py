@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -52,6 +53,46 @@ def test_stops_below_a_depth_at_which_nothing_trained() -> None:
 def test_a_depth_at_which_some_trained_gets_more_seeds() -> None:
     trainings = trained(CANDIDATE, lambda cell: TrainingEnd(1.0 + abs(cell.recipe["rate"] - 0.1), cell.seed != 3))
     assert len(CANDIDATE.finals(2, trainings)) == FRESH_SEEDS + MORE_SEEDS
+
+
+def diverges_at(cell: Cell) -> TrainingEnd:
+    """Two of five fresh seeds diverge at 0.1, none at 0.03; the tuning runs are best at 0.1."""
+    unstable = cell.seed in (1, 3) and cell.recipe["rate"] == 0.1
+    return TrainingEnd(None if unstable else 1.0 + abs(cell.recipe["rate"] - 0.1), not unstable)
+
+
+def only_at_the_lower(cell: Cell) -> TrainingEnd:
+    """At 0.1 every loss is lower than at 0.03, but no run succeeds."""
+    return TrainingEnd(1.0 + abs(cell.recipe["rate"] - 0.1), cell.recipe["rate"] != 0.1)
+
+
+@pytest.mark.parametrize(("ends", "runs_at_0_1"), [(diverges_at, FRESH_SEEDS + MORE_SEEDS), (only_at_the_lower, 5)])
+def test_an_unstable_rate_sends_the_fresh_seeds_to_the_next_lower_one(
+    ends: Callable[[Cell], TrainingEnd], runs_at_0_1: int
+) -> None:
+    first = [cell for seed in TUNING_SEEDS for cell in [CANDIDATE.run(2, 0.03, seed)]]
+    candidate = replace(CANDIDATE, depths=(2,))
+    trainings = {cell: ends(cell) for cell in first}
+    while cells := candidate.pending(trainings):
+        trainings |= {cell: ends(cell) for cell in cells}
+    by_rate = Counter(cell.recipe["rate"] for cell in candidate.finals(2, trainings))
+    assert by_rate == {0.1: runs_at_0_1, 0.03: FRESH_SEEDS}
+    assert {cell.recipe["rate"] for cell in candidate.counted(2, trainings)} == {0.03}
+
+
+def test_of_two_unstable_rates_the_one_with_more_successes_counts() -> None:
+    candidate = replace(CANDIDATE, depths=(2,))
+    diverged = {0.03: (0, 1, 2), 0.1: (4,)}
+    trainings = trained(
+        candidate,
+        lambda cell: (
+            TrainingEnd(None, False)
+            if cell.seed in diverged.get(cell.recipe["rate"], ())
+            else TrainingEnd(1.0 + abs(cell.recipe["rate"] - 0.1), True)
+        ),
+    )
+    assert {cell.recipe["rate"] for cell in candidate.finals(2, trainings)} == {0.1, 0.03}  # not 0.01
+    assert {cell.recipe["rate"] for cell in candidate.counted(2, trainings)} == {0.1}
 
 
 def test_a_part_is_done_at_one_depth_before_the_next() -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highway_bench.decide.rates import GRID, Try, around, beyond, chosen_rate, next_tries
+from highway_bench.decide.rates import Try, around, beyond, next_tries
+from highway_bench.success.rates import GRID, chosen_rate
 
 SEEDS = (7, 8, 9)
 FIRST = (0.3, 0.1, 0.03)
@@ -51,6 +52,14 @@ def test_diverged_runs_lead_to_lower_rates() -> None:
             losses[rate, seed] = None if rate > 0.003 else 0.2 * (0.003 / rate)
     assert chosen_rate(losses, SEEDS) == 0.003
     assert min(rate for rate, _ in losses) == 0.001
+
+
+def test_one_diverged_seed_of_three_counts_as_the_largest_loss_and_two_exclude_a_rate() -> None:
+    losses: dict[tuple[float, int], float | None] = {(rate, seed): 0.4 for rate in FIRST for seed in SEEDS}
+    losses |= {(0.1, seed): 0.01 for seed in SEEDS}
+    assert chosen_rate(losses | {(0.1, 8): None}, SEEDS) == 0.1  # 0.01, 0.4 and 0.01
+    assert chosen_rate(losses | {(0.1, 8): None, (0.1, 9): None}, SEEDS) == 0.03
+    assert chosen_rate(dict.fromkeys(losses, None), SEEDS) == 0.03
 
 
 def test_more_seeds_decide_between_the_best_two() -> None:

@@ -80,23 +80,49 @@ def test_tuning_runs_of_a_protocol_are_one_run_a_rate(make: Make, search: Callab
         assert set(best["edge"]) == {""}
 
 
-def test_only_the_runs_at_the_last_choice_count(make: Make) -> None:
+def tuned_run(make: Make, rate: float, seed: int, loss: float, *, trial: int | None = None) -> list[Row]:
+    """A run of highway at a rate that was tuned; it diverged where its ``loss`` is NaN."""
+    recipe = {"steps": 400, "optimiser": "sgd", "rate": rate, "own_rate": True}
+    base = make["cell"]("trainability", "highway", "dense", 10, dataset="digits", recipe=recipe, seed=seed, trial=trial)
+    own = {"recipe": json.dumps(recipe), "trial": trial}
+    return [row | own for row in make["training"](base, loss, rate=rate)]
+
+
+def test_a_rate_that_is_not_stable_waits_for_the_next_lower_one(make: Make) -> None:
+    """Half of the seeds diverge at a rate of 1; at 0.3, all of them train."""
+    tuning = [tuned_run(make, rate, 1_000, 0.02, trial=0) for rate in (1.0, 0.3)]
+    finals = [tuned_run(make, 1.0, seed, math.nan if seed % 2 else 0.02) for seed in range(10)]
+    lower = [tuned_run(make, 0.3, seed, 0.03) for seed in range(5)]
+    (rung,) = results_of(make, *tuning, *finals).trainability().to_dict("records")
+    assert (rung["verdict"], rung["rate"], rung["k"], rung["n"]) == ("rate", 1.0, 5, 10)
+    (answer,) = results_of(make, *tuning, *finals).answer()
+    assert not answer.avoid + answer.unsure
+    result = results_of(make, *tuning, *finals, *lower)
+    (rung,) = result.trainability().to_dict("records")
+    assert (rung["verdict"], rung["rate"], rung["k"], rung["n"]) == ("trains", 0.3, 5, 5)
+    assert len(result.rows["digest"].unique()) == len([*tuning, *finals, *lower])  # what does not count stays in rows
+    worse = [tuned_run(make, 0.3, seed, math.nan) for seed in range(5)]
+    (rung,) = results_of(make, *tuning, *finals, *worse).trainability().to_dict("records")
+    assert (rung["verdict"], rung["rate"], rung["k"], rung["n"]) == ("does not train", 1.0, 5, 10)
+
+
+def test_the_runs_at_one_rate_count(make: Make) -> None:
     """Ten runs at one rate, of which one failed; then the connection is tuned again, and five run at another."""
     rows = []
-    for rate, seeds, day in ((0.3, range(10), 1), (0.1, range(5), 2)):
+    for rate, seeds, day in ((0.03, range(10), 1), (0.01, range(5), 2)):
         recipe = {"steps": 400, "optimiser": "sgd", "rate": rate, "own_rate": True}
         for seed in seeds:
             base = make["cell"]("trainability", "plain", "dense", 10, dataset="digits", recipe=recipe, seed=seed)
             own = {"recipe": json.dumps(recipe), "time_utc": f"2026-01-0{day}"}
-            own |= {"status": "timeout"} if (rate, seed) == (0.3, 3) else {}
+            own |= {"status": "timeout"} if (rate, seed) == (0.03, 3) else {}
             rows += [row | own for row in make["training"](base, rate, rate=rate)]
     for ordered in (rows, rows[::-1]):
         (rung,) = results_of(make, ordered).trainability().to_dict("records")
-        assert (rung["rate"], rung["final_loss"], rung["seeds"]) == (0.1, pytest.approx(0.1), list(range(5)))
+        assert (rung["rate"], rung["final_loss"], rung["seeds"]) == (0.01, pytest.approx(0.01), list(range(5)))
         assert rung["unfinished"] == 0
     asked_again = {"run-2": {"started": "2026-01-03", "digests": [row["digest"] for row in rows[:1]]}}
     (rung,) = Results(make["frame"](rows), asked_again).trainability().to_dict("records")
-    assert rung["rate"] == 0.3
+    assert rung["rate"] == 0.03
     failed = [row | {"status": "oom"} if row["time_utc"] == "2026-01-02" else row for row in rows]
     (rung,) = results_of(make, failed).trainability().to_dict("records")
     assert rung["n"] == 9

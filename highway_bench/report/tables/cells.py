@@ -15,20 +15,22 @@ COPIED = ("run_id", "commit", "time_utc", "torch", "gpu")
 NO_SPREAD: Final[Mapping[str, str]] = {}
 
 
-def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: Mapping[str, str] = NO_SPREAD) -> pd.DataFrame:
+def by_cell(
+    frame: pd.DataFrame, metrics: Sequence[str], *, spread: Mapping[str, str] = NO_SPREAD, further: Sequence[str] = ()
+) -> pd.DataFrame:
     """One row per cell of ``frame``, with one column per metric, NaN if it was not measured: ``metrics``, present in
     ``frame`` or not, then its other scalars.
 
     ``block`` and ``family_label`` are names with their options. ``status`` is the worst status of the cell's rows, by
     the store's rule; ``message`` joins the remarks of these rows, each once. ``spread`` maps metrics to the stem of the
     columns ``…_low`` and ``…_high`` for their percentiles; the first of these metrics also gives ``samples``,
-    ``paired`` and ``n``.
+    ``paired`` and ``n``. ``further`` columns of ``frame`` are copied.
     """
     scalars = frame[frame["axis"].fillna("") == ""]
     trial = scalars["digest"].where(scalars["trial"].notna())  # the recipes of trials at all rates are equal
     cell = scalars.assign(trial_digest=trial).groupby([*CELL, "trial_digest"], dropna=False, sort=False).ngroup()
     scalars = scalars.assign(cell=cell)
-    copied = [*CELL, "label", "family_label", "machine_label", *COPIED]
+    copied = [*CELL, "label", "family_label", "machine_label", *COPIED, *further]
     table = scalars.drop_duplicates("cell").set_index("cell")[copied]
     rows_of_cells = scalars.groupby("cell")
     table["params"] = rows_of_cells["params"].max()
@@ -36,10 +38,10 @@ def by_cell(frame: pd.DataFrame, metrics: Sequence[str], *, spread: Mapping[str,
     remarks = scalars[scalars["message"].fillna("") != ""].groupby("cell")["message"]
     joined = {number: "; ".join(dict.fromkeys("; ".join(texts).split("; "))) for number, texts in remarks}
     table["message"] = pd.Series([joined.get(number, "") for number in table.index], table.index, dtype=str)
-    further = [name for name in scalars["metric"].dropna().unique() if name not in ("", *table)]
+    others = [name for name in scalars["metric"].dropna().unique() if name not in ("", *table)]
     newest = scalars.drop_duplicates(["cell", "metric"], keep="last").set_index("cell")
     values = newest.pivot_table(index="cell", columns="metric", values="value", aggfunc="last")
-    table = table.join(values.reindex(columns=list(dict.fromkeys([*metrics, *further]))))
+    table = table.join(values.reindex(columns=list(dict.fromkeys([*metrics, *others]))))
     for metric, name in spread.items():
         table = table.join(newest.loc[newest["metric"] == metric, ["low", "high"]].add_prefix(f"{name}_"))
     for metric in list(spread)[:1]:

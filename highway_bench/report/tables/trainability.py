@@ -6,16 +6,17 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
 from highway_bench.measure.statistics import log10_interval, wilson
 from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.rows import CONTEST, groups, of_task, recipe_of, rows_of
+from highway_bench.report.rows import CONTEST, TUNED, groups, of_task, recipe_of, rows_of
 from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
-from highway_bench.success.ladder import FEW, FULL_SEEDS, NO_VERDICT, STALLS, TRAINABLE, TRAINS, verdict
+from highway_bench.success.ladder import FEW, FULL_SEEDS, NO_VERDICT, RATE, STALLS, TRAINABLE, TRAINS, verdict
+from highway_bench.success.rates import Fresh, chosen_rate, next_lower, wants_lower
 
 METRICS = (
     "final_loss",
@@ -34,10 +35,14 @@ METRICS = (
 )
 
 
+ANYWHERE: Final = tuple(name for name in CONTEST if name not in ("machine", "machine_label"))
+"""Columns that are equal within a contest whose runs were made on several machines."""
+
+
 def training_runs(rows: pd.DataFrame) -> pd.DataFrame:
     """The table of ``Results.training_runs``."""
     frame = of_task(rows, "trainability")
-    return one_contest_across_machines(by_cell(frame[frame["trial"].isna()], METRICS))
+    return one_contest_across_machines(by_cell(frame[frame["trial"].isna()], METRICS, further=["other_rates"]))
 
 
 def trials(rows: pd.DataFrame) -> pd.DataFrame:
@@ -56,8 +61,7 @@ def one_contest_across_machines(
     apart.
     """
     runs = runs.assign(ran_on=runs["machine"])
-    anywhere = [name for name in CONTEST if name not in ("machine", "machine_label")]
-    for _, part in groups(runs, anywhere):
+    for _, part in groups(runs, ANYWHERE):
         if len(set(part["machine"])) > 1 and not part.duplicated([*key]).any():
             runs.loc[part.index, "machine"] = part["machine"].mode().iloc[0]
             runs.loc[part.index, "machine_label"] = ""
@@ -66,11 +70,12 @@ def one_contest_across_machines(
 
 def trainability_table(runs: pd.DataFrame, trials: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
     """The table of ``Results.trainability``, from those of ``Results.training_runs`` and ``Results.trials``."""
+    anywhere = [*ANYWHERE, "block", "depth"]  # a rate may have been chosen on another machine
+    tuning = {tuple(setting.values()): part for setting, part in groups(trials, anywhere)}
     records = []
-    for setting, part in groups(pd.concat([runs, trials]) if len(trials) else runs, [*CONTEST, "block", "depth"]):
-        fresh = part["trial"].isna()
-        if fresh.any():
-            records.append(_rung(setting, part[fresh], set(part.loc[~fresh, "rate"])))
+    for setting, part in groups(runs, [*CONTEST, "block", "depth"]):
+        key = tuple(setting[name] for name in anywhere)
+        records.append(_rung(setting, part, tuning.get(key, trials.iloc[:0])))
     columns = [
         *CONTEST,
         "block",
@@ -137,8 +142,8 @@ def surely_fails(cell: Mapping[str, Any]) -> bool:
     return bool(cell["verdict"] == STALLS and cell["rate_high"] < TRAINABLE)
 
 
-def _rung(setting: dict[str, Any], part: pd.DataFrame, tried: set[float]) -> dict[str, Any]:
-    """The row of one block and depth: ``part`` has its runs, ``tried`` the rates of trials with a like recipe."""
+def _rung(setting: dict[str, Any], part: pd.DataFrame, tuning: pd.DataFrame) -> dict[str, Any]:
+    """The row of one block and depth: ``part`` has its runs, ``tuning`` the trials with a like recipe."""
     cells = rows_of(part)
     count = Counter(cell["status"] for cell in cells)
     unfinished = sum(count[status] for status in FAILURES)
@@ -180,8 +185,24 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame, tried: set[float]) -> dic
         values = [cell[name] for cell in ran if not math.isnan(cell[name])]
         record[name] = math.fsum(values) / len(values) if values else math.nan
     recipe = recipe_of(setting["recipe"])
-    record["edge"] = edge(record["rate"], recipe.get("rates") or tried)
+    record["edge"] = edge(record["rate"], recipe.get("rates") or set(tuning["rate"]))
+    if outcome == STALLS and recipe.get("rate") == TUNED and len(tuning):
+        ran = {record["rate"], *part["other_rates"].iloc[0]}
+        if not _rates_to_run(tuning, Fresh(k, count[Status.DIVERGED], n)) <= ran:
+            record |= {"verdict": RATE, "provisional": False}
     return record
+
+
+def _rates_to_run(tuning: pd.DataFrame, fresh: Fresh) -> set[float | None]:
+    """The learning rates at which fresh seeds must have run before a connection is said not to train.
+
+    ``tuning`` are its tuning runs, ``fresh`` its runs at the rate that counts.
+    """
+    losses = dict(zip(zip(tuning["rate"], tuning["seed"], strict=True), tuning["final_loss"], strict=True))
+    chosen = chosen_rate(losses, set(tuning["seed"]))
+    lower = next_lower(chosen)
+    tuned = tuning.loc[tuning["rate"] == lower, "success"].eq(1)
+    return {chosen, lower} if lower is not None and wants_lower(fresh, tuned.tolist()) else {chosen}
 
 
 def edge(rate: float, rates: Collection[float]) -> str:
