@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from docs.pages.committed import Repetition
 from highway_bench.report.format import counted, listed
-from highway_bench.reproduce.claims import Finding, Verdict
+from highway_bench.reproduce.claims import Claim, Finding, Verdict
 from highway_bench.reproduce.power import TARGET
 
 NOT_ALL, NONE = "not all runs ended", "not measured"
@@ -77,34 +77,42 @@ def _each(texts: Iterable[str]) -> str:
 
 
 class Tally(NamedTuple):
-    """The numbers of claims: all; by verdict those that have an interval and the ``exact`` ones, which have none; those
-    of which not all runs ended, and not measured; those with 80 % power for their own effect, all exact ones
-    included; all exact ones; and those whose source is not published."""
+    """The numbers of claims: all; by verdict those of publications that need runs and can be contradicted, those that
+    can only be reproduced (``one_sided``), the ``exact`` ones, which compare one number with one bound, and those of a
+    lecture, whose material is not published; those of which not all runs ended, and not measured; those with 80 %
+    power for their own effect, all exact ones included; and all exact ones."""
 
     claims: int
     verdicts: Mapping[str, int]
+    one_sided_verdicts: Mapping[str, int]
     exact_verdicts: Mapping[str, int]
+    lecture_verdicts: Mapping[str, int]
     incomplete: int
     not_measured: int
     powerful: int
     exact: int
-    unpublished: int
 
 
 def tally(repetitions: Iterable[Repetition]) -> Tally:
     """The numbers of all claims of ``repetitions``."""
     findings = [(one, finding) for one in repetitions for finding in one.findings]
-    kinds = Counter((group_of(one, finding), finding.claim.exact) for one, finding in findings)
-    verdicts, exact_verdicts = (
-        {str(verdict): kinds[str(verdict), exact] for verdict in Verdict if kinds[str(verdict), exact]}
-        for exact in (False, True)
+    kinds = Counter((group_of(one, finding), kind_of(finding.claim)) for one, finding in findings)
+    by_kind = (
+        {str(verdict): kinds[str(verdict), kind] for verdict in Verdict if kinds[str(verdict), kind]}
+        for kind in ("", "one-sided", "exact", "lecture")
     )
     powers = [finding.power for _, finding in findings if not finding.claim.exact]
     powerful = sum(power is not None and power.power >= TARGET for power in powers)
     exact = len(findings) - len(powers)
-    unended, unmeasured = (kinds[group, False] + kinds[group, True] for group in (NOT_ALL, NONE))
-    unpublished = sum("lecture" in finding.claim.source for _, finding in findings)
-    return Tally(len(findings), verdicts, exact_verdicts, unended, unmeasured, powerful + exact, exact, unpublished)
+    groups = Counter(group_of(one, finding) for one, finding in findings)
+    return Tally(len(findings), *by_kind, groups[NOT_ALL], groups[NONE], powerful + exact, exact)
+
+
+def kind_of(claim: Claim) -> str:
+    """The kind of a claim that is counted apart; empty for one that needs runs and can be contradicted by them."""
+    if "lecture" in claim.source:
+        return "lecture"
+    return "exact" if claim.exact else "one-sided" if claim.irrefutable else ""
 
 
 def by_verdict(numbers: Mapping[str, int]) -> str:

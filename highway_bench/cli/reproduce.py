@@ -19,6 +19,7 @@ from highway_bench.cli._options import (
     EngineName,
     LogPath,
     MeasureAgain,
+    StrictSource,
     WorkerCount,
     engine_at,
 )
@@ -51,6 +52,7 @@ def reproduce(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost; measure nothing.")] = False,
     names: Annotated[bool, typer.Option("--names", help="Print all names, one per line.")] = False,
     rerun: MeasureAgain = None,
+    strict_source: StrictSource = False,
     log_file: LogPath = None,
     json: AsJson = False,
 ) -> None:
@@ -76,7 +78,9 @@ def reproduce(
         print_choices(choices.values(), as_json=json)
         return
     request = running.request_for(name, options)
-    estimate = running.cost(name, request, store=store, workers=workers, rerun=rerun or FAILED)
+    estimate = running.cost(
+        name, request, store=store, workers=workers, rerun=rerun or FAILED, strict_source=strict_source
+    )
     claims = reproductions.get(name).claims(request) if dry_run else ()
     if not json or dry_run:
         print_cost(estimate, store, claims, has_rounds=reproductions.get(name).has_rounds, as_json=json)
@@ -98,6 +102,7 @@ def reproduce(
                 engine=engine_at(engine, address, workers),
                 workers=workers,
                 rerun=rerun or FAILED,
+                strict_source=strict_source,
                 on_event=on_event,
                 on_round=announce,
                 command=["highway-bench", *sys.argv[1:]],

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
+from highway_bench.families import make_family
 from highway_bench.report import columns as column
 from highway_bench.report.format import listed
+from highway_bench.report.rows import recipe_of
 from highway_bench.report.tables.gates import over_seeds
 from highway_bench.tasks import tasks
 
@@ -36,11 +38,24 @@ def _columns(*names: str) -> list[column.Column]:
     ]
 
 
-def networks_table(trainings: pd.DataFrame, table: pd.DataFrame) -> column.Shown:
+def searched(trials: pd.DataFrame, trainings: pd.DataFrame) -> pd.DataFrame:
+    """By label, the ``activation`` of the trial whose rate the networks have, and how many ``trials`` of each train."""
+    default = make_family("dense").activation  # type: ignore[attr-defined]
+    trials = trials.assign(g=[recipe_of(options).get("activation", default) for options in trials["family_options"]])
+    rates = trainings.groupby("label")["rate"].first()
+    records = {}
+    for label, own in trials.groupby("block"):
+        chosen = own.loc[own["rate"].eq(rates.get(label)), "g"]
+        counts = [f"{g} {int(part['success'].eq(1).sum())} of {len(part)}" for g, part in own.groupby("g")]
+        records[label] = {"activation": "".join(chosen[:1]), "trials": ", ".join(counts)}
+    return pd.DataFrame.from_dict(records, orient="index", columns=["activation", "trials"])
+
+
+def networks_table(trainings: pd.DataFrame, table: pd.DataFrame, trials: pd.DataFrame) -> column.Shown:
     """One row per kind of network: its training, and its gates, averaged over layers.
 
     ``trainings`` has a row per network, ``table`` one per trained network and layer; its column ``idle`` says whether
-    the layer contributes nothing.
+    the layer contributes nothing. ``trials`` are those of the searches.
     """
     mean = table.groupby("label")[[*BY_LAYER]].mean()
     idle = table.groupby("label")["idle"].mean()
@@ -49,11 +64,13 @@ def networks_table(trainings: pd.DataFrame, table: pd.DataFrame) -> column.Shown
         trained=("success", lambda success: f"{success.sum():g} of {success.count()}"),
         rates=("rate", lambda rates: listed([f"{rate:g}" for rate in sorted(rates.dropna().unique())])),
     )
-    records = trained.join(whole).join(mean).join(idle).reset_index()
+    records = trained.join(searched(trials, trainings)).join(whole).join(mean).join(idle).reset_index()
     columns = [
         column.words("label", "network"),
         column.words("trained", "seeds that train"),
         column.words("rates", "rate"),
+        column.words("activation", "activation", "that of the best trial"),
+        column.words("trials", "trials that train"),
         *_columns(*WHOLE, *BY_LAYER, *SPARSITIES),
         column.percent("idle", "layers that contribute nothing"),
     ]

@@ -12,15 +12,16 @@ come from the same claim:
 - *not testable*: the claim's guard applies (an untrained reference, runs that did not end, missing hardware or data),
   or nothing was measured that has an interval.
 
-Eight kinds of quantities cover every claim (``Statistic``): the paired ratio of two arms' losses (shortcuts, gate-
-bias); a number of one run with its t interval over seeds (such as gates, bilstm and parallel); the difference of two
+Eight kinds of quantities cover every claim (``Statistic``): the paired ratio of two arms' losses (shortcuts); a
+number of one run with its t interval over seeds (such as gates, bilstm and parallel); the difference of two
 numbers whose intervals lie apart (parallel); the ratio of the expected best trials of two searches (figure1); the order
 of two arms' runs (figure1); the rate of runs with a property, with Wilson's interval (shortcuts, bilstm, faulty-bilstm,
-long-range); the difference of two such rates (long-range); and counts of runs (inits, thousand, gates, recurrence) or
-exact numbers.
+long-range, inits, gate-bias); the difference of two such rates (long-range); and counts of runs (thousand, gates,
+recurrence) or exact numbers.
 
 A rule has a date and a version. A change that can only withhold a verdict, such as a new guard, applies to all runs. If
-any other change follows the rows of some seeds, only fresh seeds decide (``RuleVersion.seen``).
+any other change follows the rows of some seeds, only fresh seeds decide (``RuleVersion.seen``), or the verdict is at
+most suggestive (``RuleVersion.known``).
 """
 
 from __future__ import annotations
@@ -62,11 +63,15 @@ class Evidence(StrEnum):
 
 
 class RuleVersion(NamedTuple):
-    """The version of a reproduction's rules and its date. The rows of the first ``seen`` seeds were known before it."""
+    """The version of a reproduction's rules and its date.
+
+    The rows of the first ``seen`` seeds were known before it, and no others decide; where those that decide are
+    ``known`` too, a verdict is at most suggestive."""
 
     version: int = 1
     date: str = "2026-11-21"
     seen: int = 0
+    known: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +198,8 @@ class Claim:
             return Verdict.NOT_TESTABLE, self.irrefutable
         else:
             verdict = Verdict.CONTRADICTED
+        if self.version.known:
+            return WEAKER[verdict], "the rule was written after these runs"
         chance = order_p(fewest) if self.statistic is Statistic.ORDER else 0.0
         if chance > 1 - self.confidence:
             return WEAKER[verdict], f"such an order has p = {chance:.2g} by chance; {1 - self.confidence:.2g} decides"

@@ -17,6 +17,7 @@ from highway_bench.report.figures import NothingToShow, Picture
 from highway_bench.report.figures.gates import gates_by_layer, lesion_by_layer
 from highway_bench.report.results import Results
 from highway_bench.report.tables.gates import layers, networks
+from highway_bench.report.tables.trainability import trials
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._gates_tables import bands_table, networks_table
 from highway_bench.reproduce._spaces import FIXED_BIAS
@@ -138,7 +139,7 @@ class Gates(Reproduction):
         trained = {label: int((successes["label"] == label).sum()) for label in STARTS}
         findings = [claim.judge((table, trained)) for claim in self.claims(request)]
         idle = table.assign(idle=_lesions(table).abs() < NOTHING)
-        tables = [networks_table(trainings, idle), *([bands_table(table)] if len(table) else [])]
+        tables = [networks_table(trainings, idle, trials(rows)), *([bands_table(table)] if len(table) else [])]
         return Conclusion(findings=findings, tables=tables, pictures=_pictures(own))
 
 

@@ -57,18 +57,24 @@ def request_for(name: str, options: Mapping[str, Any]) -> Request:
 
 
 def cost(
-    name: str, request: Request, *, store: AnyPath | None, workers: int | None = None, rerun: str = FAILED
+    name: str,
+    request: Request,
+    *,
+    store: AnyPath | None,
+    workers: int | None = None,
+    rerun: str = FAILED,
+    strict_source: bool = False,
 ) -> Estimate:
     """What ``reproduce`` would usually measure, with a rough estimate of its time and memory. Writes nothing.
 
     Raises ``UnknownName`` for a scale that the reproduction does not have, ``BadInput`` for a missing device, and if
     the largest network to measure does not fit in its memory.
     """
-    return _planned(name, request, store, workers, rerun)[1]
+    return _planned(name, request, store, workers, rerun, strict_source)[1]
 
 
 def _planned(
-    name: str, request: Request, store: AnyPath | None, workers: int | None, rerun: str
+    name: str, request: Request, store: AnyPath | None, workers: int | None, rerun: str, strict_source: bool
 ) -> tuple[Plan, Estimate]:
     """The plan of the reproduction's cells with its estimate. Raises as ``cost`` does."""
     reproduction = reproductions.get(name)
@@ -76,7 +82,7 @@ def _planned(
     check_device(request.device)
     plan = Plan(tuple(reproduction.cells(request)), reproduction.plugins)
     usual = replace(plan, cells=tuple(reproduction.usual_cells(request, stored_rows(reproduction, request, store))))
-    estimate = usual.estimate(store, workers=workers, rerun=rerun)
+    estimate = usual.estimate(store, workers=workers, rerun=rerun, strict_source=strict_source)
     check_memory(name, request, estimate.bytes)
     return plan, estimate
 
@@ -117,6 +123,7 @@ def reproduce(
     engine: AnyEngine = "local",
     workers: int | None = None,
     rerun: str = FAILED,
+    strict_source: bool = False,
     on_event: Callable[[Event], None] | None = None,
     on_round: Callable[[int, int], None] = lambda number, cells: None,
     command: Sequence[str] | None = None,
@@ -130,7 +137,7 @@ def reproduce(
     anything is measured, ``BadInput`` for missing data and for a store whose searches have other priors.
     """
     reproduction = reproductions.get(name)
-    plan, _ = _planned(name, request, store, workers, rerun)
+    plan, _ = _planned(name, request, store, workers, rerun, strict_source)
     folder = None if out is None else folder_for(reproduction, request, Path(out))
     with opened(store) as results:
         check_studies(plan.cells, results.path)  # once this process has the store's lock, which covers the studies
@@ -143,7 +150,15 @@ def reproduce(
             cells |= dict.fromkeys(part.needs)
             again = rerun if any(map(Rerun(rerun).names, part.needs)) else FAILED
             parts.append(
-                part.run(results, engine=engine, workers=workers, rerun=again, on_event=on_event, command=command)
+                part.run(
+                    results,
+                    engine=engine,
+                    workers=workers,
+                    rerun=again,
+                    strict_source=strict_source,
+                    on_event=on_event,
+                    command=command,
+                )
             )
             rows = pd.concat([one.rows for one in parts], ignore_index=True)
             new = [cell for cell in reproduction.known_cells(request, rows) if cell not in cells]

@@ -43,7 +43,8 @@ SEEDS = 16
 # an interval, and the gate that the source trains was no guard. In version 3 that guard excused even nets that did not
 # fail, and a net that had not trained could be the worse one. In version 4 nets trained for 200 steps, after which even
 # identity had a test error of 12 %. Since 2026-11-28 the guard of a reference that is not close to the end of its
-# training, which can only withhold a verdict, is that of every comparison and not of "hardly worse" alone
+# training, which can only withhold a verdict, is that of every comparison and not of "hardly worse" alone. Since
+# 2026-11-29 there is no comparison at a rate that was not tuned, which withholds all of them until rates are tuned
 VERSION = RuleVersion(5, "2026-11-28", seen=36)
 MAPPINGS = "arXiv:1603.05027, table 1"
 
@@ -54,6 +55,7 @@ MAPPINGS = "arXiv:1603.05027, table 1"
 # and the source compares the ends. So the reference must have come close to the end of its training.
 HALF, NEARLY_ALL = 50.0, 90.0  # % of seeds
 FACTOR = 1.5  # "hardly worse"
+UNTUNED = "both have the published learning rate, which was not tuned for these networks"
 SCATTER = 0.2  # decades between runs of convolutional networks: 0.13 to 0.26 were measured after 150 steps
 
 
@@ -119,8 +121,8 @@ class Comparison(NamedTuple):
             statistic=Statistic.PAIRED,
             region=Region(most=FACTOR) if self.hardly_worse else Region(least=1.0),
             effect=1.0 if self.hardly_worse else math.nan,
-            guard=f"if fewer than half of the seeds of either have {TRAINED.text}, or fewer than half of "
-            f"{self.reference.name}'s have {CLOSE.text}",
+            guard=f"while the learning rate of either is not tuned, if fewer than half of the seeds of either have "
+            f"{TRAINED.text}, or fewer than half of {self.reference.name}'s have {CLOSE.text}",
             observe=self.observe,
             n=seeds,
             scatter=SCATTER,
@@ -133,7 +135,7 @@ class Comparison(NamedTuple):
         arms_of = {self.reference.name: reference, self.case.name: case}
         reasons = [untrained(name, list(own.values()), TRAINED) for name, own in arms_of.items()]
         if not any(reasons):
-            reasons.append(untrained(self.reference.name, list(reference.values()), CLOSE))
+            reasons += [UNTUNED, untrained(self.reference.name, list(reference.values()), CLOSE)]
         return Observation(
             decisive=[ratio("loss", case, reference, confidence)], untestable="; ".join(filter(None, reasons))
         )

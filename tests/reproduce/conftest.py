@@ -42,14 +42,14 @@ def followed(study: Reproduction, request: Request, metrics: Callable[[Cell], di
     """The ``metrics`` of every cell of a study, and of all that follow from them. The rate 0.1 is the best of those
     that are tried."""
     values: Values = {}
-    while new := [
-        cell
-        for cell in (study.known_cells(request, rows_of(values)) if values else study.cells(request))
-        if cell not in values
-    ]:
+    ended: Values = {}
+    new = study.cells(request)
+    while new := [cell for cell in dict.fromkeys(new) if cell not in values]:
         for cell in new:
             tried = {"final_loss": 1 + abs(math.log(cell.recipe.get("rate", 0.1) / 0.1)), "success": 1.0}
             values[cell] = metrics(cell) if cell.trial is None else tried
+            ended[cell] = {name: value if math.isfinite(value) else math.nan for name, value in values[cell].items()}
+        new = study.pending(request, ended)
     return values
 
 

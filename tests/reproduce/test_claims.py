@@ -95,6 +95,13 @@ def test_an_observation_whose_guard_applies_has_no_verdict() -> None:
     assert verdict(guarded, between(2, 3)) == Verdict.NOT_TESTABLE
 
 
+def test_a_rule_that_was_written_after_its_runs_is_suggestive_at_most() -> None:
+    known = claim(Region(least=1), version=RuleVersion(known=True))
+    quantities = between(2, 3), between(0.1, 0.5), between(0.5, 2)
+    verdicts = [verdict(known, one) for one in quantities]
+    assert verdicts == [Verdict.SUGGESTIVE, Verdict.SUGGESTIVE_AGAINST, Verdict.UNDECIDED]
+
+
 @pytest.mark.parametrize(
     ("n", "comparisons", "expected"),
     [(3, 1, Verdict.SUGGESTIVE), (4, 1, Verdict.REPRODUCED), (5, 8, Verdict.SUGGESTIVE), (6, 8, Verdict.REPRODUCED)],

@@ -31,7 +31,7 @@ def values(losses: dict[tuple[int, float], float], accuracy: float = 0.99, reque
             return {"final_loss": 0.01, "test_accuracy": accuracy}
         bias = cell.block_options["gate_bias"]
         loss = losses.get((cell.depth + 2, bias), 1.0) * (1 + 0.02 * ((cell.seed + int(bias)) % 2))
-        return {"final_loss": loss, "rate": 0.1, "test_accuracy": 0.9}
+        return {"final_loss": loss, "rate": 0.1, "test_accuracy": 0.9, "success": 1.0}
 
     return followed(GATE_BIAS, request, metrics)
 
@@ -51,10 +51,14 @@ def verdicts(frame: Any, request: Request = REQUEST) -> list[Verdict]:
     return [one.verdict for one in GATE_BIAS.outcome(frame, request).findings]
 
 
-def test_the_guideline_reproduces_where_its_biases_are_best(rows_of: Any) -> None:
-    outcome = GATE_BIAS.outcome(rows_of(values(dict.fromkeys(GUIDELINE.items(), 0.1))), Request())
-    assert [one.verdict for one in outcome.findings[:3]] == [Verdict.REPRODUCED] * 3
-    assert "30 layers: −3" in outcome.pictures[0].title
+def test_the_guideline_suffices_where_its_biases_leave_chance(rows_of: Any) -> None:
+    """Whether other biases are as good is reported, and decides nothing."""
+    losses = dict.fromkeys(GUIDELINE.items(), 0.1) | {(30, -4.0): 0.05}
+    outcome = GATE_BIAS.outcome(rows_of(values(losses)), Request())
+    assert [one.verdict for one in outcome.findings[:3]] == [Verdict.SUGGESTIVE] * 3  # the rule came after its runs
+    assert "16 of 16 at −1" in outcome.findings[0].measured
+    assert "loss over that at −3, at −4: 0.500×" in outcome.findings[2].measured
+    assert "30 layers: −4" in outcome.pictures[0].title
     (axes,) = outcome.pictures[0].figure.axes
     assert {"chance 2.30", "threshold 1.15"} <= {text.get_text() for text in axes.texts}
     low, high = axes.get_ylim()
@@ -62,38 +66,18 @@ def test_the_guideline_reproduces_where_its_biases_are_best(rows_of: Any) -> Non
     assert len(outcome.tables[0].entries) == len(GUIDELINE) * len(BIASES)
 
 
-def test_a_bias_that_is_as_good_as_one_next_to_it_is_not_the_best(rows_of: Any) -> None:
-    losses = dict.fromkeys(GUIDELINE.items(), 0.1) | {(30, -4.0): 0.0999}
-    assert verdicts(rows_of(values(losses)))[2] == Verdict.UNDECIDED
+@pytest.mark.parametrize(
+    ("failing", "expected"), [(2, Verdict.SUGGESTIVE), (8, Verdict.UNDECIDED), (15, Verdict.SUGGESTIVE_AGAINST)]
+)
+@pytest.mark.parametrize("loss", [2.3, math.inf])
+def test_the_seeds_that_leave_chance_decide(rows_of: Any, failing: int, expected: Verdict, loss: float) -> None:
+    result = values(dict.fromkeys(GUIDELINE.items(), 0.1))
+    for cell in runs_of(result, 10, -1.0)[:failing]:
+        result[cell]["final_loss"] = loss
+    assert verdicts(rows_of(result))[:3] == [expected, Verdict.SUGGESTIVE, Verdict.SUGGESTIVE]
 
 
-def test_another_best_bias_contradicts(rows_of: Any) -> None:
-    assert verdicts(rows_of(values({(10, -4.0): 0.1})))[0] == Verdict.CONTRADICTED
-
-
-def test_a_guideline_that_diverges_at_every_seed_contradicts(rows_of: Any) -> None:
-    (result, *_) = GATE_BIAS.outcome(rows_of(values({(10, -1.0): math.inf, (10, -2.0): 0.1})), REQUEST).findings
-    assert result.verdict == Verdict.CONTRADICTED
-    assert result.measured.startswith("loss at ")
-    assert "over that at −1 (diverged at 0 of 16 seeds, the other at 16 of 16): 0×" in result.measured
-    assert "; not worse than any: −2; seeds that leave chance: " in result.measured
-
-
-@pytest.mark.parametrize("bias", BIASES)
-def test_one_seed_that_diverged_decides_nothing(rows_of: Any, bias: float) -> None:
-    result = values({})
-    result[runs_of(result, 10, bias)[1]]["final_loss"] = math.inf
-    assert verdicts(rows_of(result))[0] in (Verdict.NOT_TESTABLE, Verdict.UNDECIDED)
-
-
-def test_biases_that_all_stay_at_chance_are_not_compared(rows_of: Any) -> None:
-    chance = values(dict.fromkeys(((layers, bias) for layers in GUIDELINE for bias in BIASES), 2.25))
-    (result, *_) = GATE_BIAS.outcome(rows_of(chance), REQUEST).findings
-    assert result.verdict == Verdict.NOT_TESTABLE
-    assert "untrained" in result.measured
-
-
-def test_the_biases_that_decide_have_more_seeds() -> None:
+def test_the_advised_bias_and_those_next_to_it_have_more_seeds() -> None:
     seeds = {layers: [len(arm_of(layers, bias, REQUEST).fresh) for bias in BIASES] for layers in (10, 20, 30, 15)}
     assert seeds == {
         10: [16, 16, 16, 5, 5],
@@ -102,32 +86,6 @@ def test_the_biases_that_decide_have_more_seeds() -> None:
         15: [5, 5, 5, 5, 5],  # the guideline has no bias for it
     }
     assert len(arm_of(10, 0.0, Request(seeds=3)).fresh) == 3
-
-
-def test_a_bias_that_leaves_chance_at_some_seeds_only_is_not_compared(rows_of: Any) -> None:
-    """The mean of losses near zero and at chance is the loss of no net."""
-    result = values(dict.fromkeys(GUIDELINE.items(), 0.1))
-    for cell in runs_of(result, 10, 0.0)[:8]:
-        result[cell]["final_loss"] = 2.3
-    (finding, *_) = GATE_BIAS.outcome(rows_of(result), REQUEST).findings
-    assert finding.verdict == Verdict.NOT_TESTABLE
-    assert "(only some seeds leave chance at 0)" in finding.measured
-    assert "seeds that leave chance: 8 of 16 at 0, 16 of 16 at −1" in finding.measured
-
-
-def test_a_neighbour_must_be_worse(rows_of: Any) -> None:
-    """That a bias far off is worse is no guideline."""
-    (result, *_) = GATE_BIAS.outcome(rows_of(values({(10, -4.0): 9.0})), REQUEST).findings
-    assert result.verdict == Verdict.UNDECIDED
-    assert "not worse than any: 0, −1, −2 and −3; " in result.measured
-    assert verdicts(rows_of(values({(10, -2.0): 9.0})))[0] == Verdict.UNDECIDED
-    assert verdicts(rows_of(values({(10, 0.0): 9.0, (10, -2.0): 9.0})))[0] == Verdict.REPRODUCED
-
-
-def test_biases_that_are_not_distinguished_decide_nothing(rows_of: Any) -> None:
-    outcome = GATE_BIAS.outcome(rows_of(values({})), REQUEST)
-    assert [one.verdict for one in outcome.findings[:3]] == [Verdict.UNDECIDED] * 3
-    assert outcome.pictures[0].title.endswith("10 layers: all; 20 layers: all; 30 layers: all")
 
 
 def test_an_accuracy_counts_on_the_whole_set_only(rows_of: Any) -> None:

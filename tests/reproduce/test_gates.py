@@ -113,6 +113,26 @@ def test_networks_that_behave_as_published_reproduce_every_claim() -> None:
     assert {min(line.get_xdata()) for line in lines if len(line.get_xdata()) == DEPTH} == {2}
 
 
+def test_the_networks_name_the_activation_that_their_search_chose() -> None:
+    rows = rows_of()
+    cells = STUDY.cells(Request(seeds=1))
+    trials = []
+    for number, (options, rate, success) in enumerate(
+        [({"activation": "tanh"}, 0.3, 1.0), ({"activation": "tanh"}, 0.1, 0.0), ({}, 1.0, 0.0)]
+    ):
+        for cell in cells:
+            trial = cell.but(task="trainability", family_options=options, trial=number, recipe={"rate": rate})
+            common = trial.columns() | {"status": "ok", "time_utc": "2026-01-01", "machine": "m", "digest": trial.key}
+            trials += [
+                row(**common, metric=name, value=value) for name, value in (("rate", rate), ("success", success))
+            ]
+    unprepared = rows.drop(columns=["label", "family_label"])
+    (networks, _) = STUDY.outcome(prepared(pd.concat([unprepared, pd.DataFrame(trials)])), Request()).tables
+    texts = [dict(zip([head.text for head in networks.heads], entry, strict=True)) for entry in networks.entries]
+    assert {one["activation"] for one in texts} == {"tanh"}
+    assert {one["trials that train"] for one in texts} == {"relu 0 of 1, tanh 1 of 2"}
+
+
 def test_the_columns_of_metrics_are_as_the_task_declares_them() -> None:
     networks, bands = STUDY.outcome(rows_of(), Request()).tables
     declared = {metric.label: metric for metric in tasks.get("gates").metrics}

@@ -40,16 +40,16 @@ EVERY = {("small", "gelu", seed) for seed in range(5)}
 @pytest.mark.parametrize(
     ("fails", "loss", "verdict"),
     [
-        (set(), 2.3, Verdict.REPRODUCED),
-        ({("small", "gelu", 1)}, 2.3, Verdict.UNDECIDED),
-        (EVERY, 0.4, Verdict.UNDECIDED),  # it learns, but not within 300 steps
-        (EVERY, 2.3, Verdict.CONTRADICTED),
-        (EVERY, math.inf, Verdict.CONTRADICTED),
+        (set(), 2.3, Verdict.SUGGESTIVE),  # the rule was written after its runs
+        ({("small", "gelu", 1)}, 2.3, Verdict.SUGGESTIVE),
+        (EVERY, 2.3, Verdict.UNDECIDED),  # 75 of 80
+        (EVERY, math.inf, Verdict.UNDECIDED),
+        (EVERY | {("small", g, seed) for g in ACTIVATIONS for seed in range(5)}, 2.3, Verdict.SUGGESTIVE_AGAINST),
     ],
 )
 def test_the_verdict(fails: set[tuple[str, str, int]], loss: float, verdict: Verdict) -> None:
     result = outcome(fails, loss)
     assert [one.verdict for one in result.findings] == [verdict]
-    assert ("small with gelu" in result.findings[0].measured) == (verdict == Verdict.CONTRADICTED)
-    assert "plain: 0 of 16" in result.findings[0].measured
+    assert ("small with gelu" in result.findings[0].measured) == bool(fails)
+    assert "plain: 0 % [0, " in result.findings[0].measured
     assert [picture.name for picture in result.pictures] == ["inits"]

@@ -72,7 +72,7 @@ def test_all_begin_with_the_same_rates_within_the_same_steps() -> None:
 
 def test_steps_like_the_claims() -> None:
     result = outcome(LIKE_THE_CLAIM)
-    assert set(verdicts(result)) == {Verdict.REPRODUCED}
+    assert set(verdicts(result)) == {Verdict.SUGGESTIVE}
     assert {one.claim.evidence for one in result.findings if "the path has" in one.claim.statement} == {Evidence.OURS}
     assert "with 1,000 against 1,000 parameters" in result.findings[0].measured
     (table,), (picture,) = result.tables, result.pictures
@@ -83,7 +83,7 @@ def test_steps_like_the_claims() -> None:
 
 
 def test_steps_the_other_way_contradict() -> None:
-    assert set(verdicts(outcome(THE_OTHER_WAY))) == {Verdict.CONTRADICTED}
+    assert set(verdicts(outcome(THE_OTHER_WAY))) == {Verdict.SUGGESTIVE_AGAINST}
 
 
 @pytest.mark.parametrize("family", ["attention", "bilstm"])
@@ -91,7 +91,7 @@ def test_an_arm_that_misses_the_shortest_length_decides_nothing(family: str) -> 
     for steps in (LIKE_THE_CLAIM, THE_OTHER_WAY):
         assert set(verdicts(outcome(steps, missed={(family, 25): 6}))) == {Verdict.NOT_TESTABLE}
     half = outcome(LIKE_THE_CLAIM, missed={(family, 25): 5})
-    assert set(verdicts(half, "easier")) == {Verdict.REPRODUCED}
+    assert set(verdicts(half, "easier")) == {Verdict.SUGGESTIVE}
     assert set(verdicts(half, "the path has")) == {Verdict.UNDECIDED}  # the factor of half of the seeds is unknown
 
 
@@ -102,11 +102,18 @@ def test_an_arm_without_runs_at_the_shortest_length_decides_nothing(family: str)
     assert set(verdicts(result)) == {Verdict.NOT_TESTABLE}
 
 
-@pytest.mark.parametrize(("misses", "easier"), [(5, Verdict.REPRODUCED), (6, Verdict.UNDECIDED)])
+@pytest.mark.parametrize(("misses", "easier"), [(5, Verdict.SUGGESTIVE), (6, Verdict.UNDECIDED)])
 def test_misses_of_attention_at_the_longest_length_are_weighed(misses: int, easier: Verdict) -> None:
     result = outcome(LIKE_THE_CLAIM, missed={("attention", 200): misses})
     assert set(verdicts(result, "easier")) == {easier}
-    assert set(verdicts(result, "the path has")) == {Verdict.REPRODUCED}
+    assert set(verdicts(result, "the path has")) == {Verdict.SUGGESTIVE}
+
+
+def test_a_run_that_reached_the_threshold_and_ends_above_it_is_a_miss() -> None:
+    rows = rows_of(LIKE_THE_CLAIM)
+    lost = rows["metric"].eq("success") & rows["family"].eq("attention") & rows["seq_len"].eq(200)
+    result = LONG_RANGE.outcome(rows.assign(value=rows["value"].mask(lost, 0.0)), Request())
+    assert set(verdicts(result, "easier")) == {Verdict.NOT_TESTABLE}
 
 
 def test_a_length_that_neither_learns_decides_nothing() -> None:
@@ -116,7 +123,7 @@ def test_a_length_that_neither_learns_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("misses", "expected"), [(1, Verdict.REPRODUCED), (2, Verdict.UNDECIDED), (10, Verdict.NOT_TESTABLE)]
+    ("misses", "expected"), [(1, Verdict.SUGGESTIVE), (2, Verdict.UNDECIDED), (10, Verdict.NOT_TESTABLE)]
 )
 def test_a_seed_whose_order_is_unknown_counts_against_either_verdict(misses: int, expected: Verdict) -> None:
     """Both miss at T = 100: either may have the larger factor."""
@@ -124,7 +131,7 @@ def test_a_seed_whose_order_is_unknown_counts_against_either_verdict(misses: int
     assert set(verdicts(result, "the path has")) == {expected}
     assert f"{misses} of 10 not known" in result.findings[1].measured or misses == 10
     against = outcome(THE_OTHER_WAY, missed={("bilstm", 100): misses, ("attention", 100): 10})
-    contradicted = {Verdict.REPRODUCED: Verdict.CONTRADICTED}.get(expected, expected)
+    contradicted = {Verdict.SUGGESTIVE: Verdict.SUGGESTIVE_AGAINST}.get(expected, expected)
     assert set(verdicts(against, "the path has")) == {contradicted}
 
 
@@ -149,7 +156,7 @@ def test_failed_runs_are_not_misses() -> None:
 
 def test_the_claims_are_the_same_whatever_is_missing() -> None:
     rows, claims = rows_of(LIKE_THE_CLAIM), [one.claim.statement for one in outcome(LIKE_THE_CLAIM).findings]
-    assert set(verdicts(LONG_RANGE.conclude(rows, Request()))) == {Verdict.REPRODUCED}
+    assert set(verdicts(LONG_RANGE.conclude(rows, Request()))) == {Verdict.SUGGESTIVE}
     digests = sorted(set(rows["digest"]))
     parts = [rows[rows["digest"] != digest] for digest in digests[::200]]
     families = [rows[rows["family"] != family] for family in long_range.FAMILIES]

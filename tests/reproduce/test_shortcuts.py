@@ -10,6 +10,7 @@ import pytest
 from highway_bench.blocks import blocks
 from highway_bench.families import make_family
 from highway_bench.families.parts import count_parameters
+from highway_bench.reproduce import shortcuts
 from highway_bench.reproduce._shortcut_cases import CASES, EXCLUSIVE, HALVES, IDENTITY, NORMED_GATE, SHORTCUT_ONLY
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
@@ -27,6 +28,19 @@ PUBLISHED = {
     EXCLUSIVE[-6.0].name: 0.2,
     EXCLUSIVE[-7.0].name: 0.4,
 }
+
+
+@pytest.fixture(autouse=True)
+def tuned(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Every case has a rate that was tuned, but for the test of that guard."""
+    if "untuned" not in request.node.name:
+        monkeypatch.setattr(shortcuts, "UNTUNED", "")
+
+
+def test_cases_with_untuned_rates_are_not_compared(rows_of: Any) -> None:
+    findings = SHORTCUTS.outcome(rows_of(values(PUBLISHED)), Request()).findings
+    assert {one.verdict for one in findings[:4]} == {Verdict.REPRODUCED}
+    assert {(one.verdict, one.why) for one in findings[4:]} == {(Verdict.NOT_TESTABLE, shortcuts.UNTUNED)}
 
 
 def values(losses: dict[str, float], *, spread: float = 0.02) -> dict[Any, dict[str, float]]:

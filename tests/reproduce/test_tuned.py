@@ -10,6 +10,7 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import TUNING_SEEDS
 from highway_bench.execution.job import Began, Ended, Job
+from highway_bench.reproduce import inits
 from highway_bench.reproduce._tuned import TunedReproduction
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.request import Request
@@ -20,7 +21,13 @@ from tests.reproduce.conftest import followed, rows_of
 INITS = reproductions.get("inits")
 assert isinstance(INITS, TunedReproduction)
 REQUEST = Request(seeds=3, device="cpu")
-ARMS = 32
+PAIRS = [pair for pair in inits.PAIRS if pair[1] == "default"]
+ARMS = len(PAIRS)
+
+
+@pytest.fixture(autouse=True)
+def few_arms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inits, "PAIRS", PAIRS)
 
 
 def test_the_runs_of_a_reproduction_follow_from_each_other(tmp_path: Path) -> None:
