@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from .errors import USER_ERRORS, BadInput, DuplicateName, UnknownName
+from .terminal import prints_to_stderr
 
 T = TypeVar("T")
 
@@ -182,10 +183,11 @@ def imported(reference: str, what: str) -> Callable[..., Any]:
 def _importing(what: str) -> Iterator[None]:
     """Turn the errors of an import, which may run a user's unfinished file, into ``BadInput`` that names ``what``.
 
-    A script that calls ``sys.exit`` is one of these errors.
+    A script that calls ``sys.exit`` is one of these errors. What it prints goes to stderr.
     """
     try:
-        yield
+        with prints_to_stderr():
+            yield
     except BadInput:
         raise
     except USER_ERRORS as error:

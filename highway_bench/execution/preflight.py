@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.execution.failure import death, failure
-from highway_bench.families.own_layer import own_layers, own_place
+from highway_bench.families.own_layer import Factory, own_layers, own_place
 from highway_bench.families.probing import Watched
 from highway_bench.matching import baseline
 from highway_bench.measure.processes import ProcessDied, call_once
@@ -35,16 +35,19 @@ START = 300.0  # seconds that the process may take to start, and its last networ
 DEPTH = 2  # the least at which a connection gets another one's state
 STEPS = 2
 RATE = 1e-3
+_passed: set[tuple[Cell, Any]] = set()  # in this process: what ran, with the factory of its layer
+
 NOT_REACHED = "no gradient reaches any of its parameters, so it cannot be trained"
 
 
 def preflight(cells: Iterable[Cell], plugins: Sequence[str] = ()) -> None:
-    """Try the users' layers of ``cells``; the process imports ``plugins`` first.
+    """Try the users' layers of ``cells`` that this process has not tried yet, in a process that imports ``plugins``.
 
     Raises ``BadInput``, in one line, for a layer that fails at a size or with a connection, that writes to its input
     without getting a copy, or that no gradient reaches. A lack of memory is none of these: it depends on the depth.
     """
-    chosen = trials(cell for cell in cells if ":" in cell.family and "layout" not in cell.recipe)
+    every = trials(cell for cell in cells if ":" in cell.family and "layout" not in cell.recipe)
+    chosen = [cell for cell in every if (cell, factory_of(cell)) not in _passed]
     if not chosen:
         return
     try:
@@ -58,8 +61,15 @@ def preflight(cells: Iterable[Cell], plugins: Sequence[str] = ()) -> None:
         fault = chosen[0], death(code)[1]
     if fault is not None:
         cell, message = fault
-        place = own_place(cell_family(cell).factory)  # type: ignore[attr-defined]
+        place = own_place(factory_of(cell))
         raise BadInput(f"family {cell.family!r} cannot be measured: {sizes_of(cell)}: {message} (layer: {place})")
+    _passed.update((cell, factory_of(cell)) for cell in chosen)
+
+
+def factory_of(cell: Cell) -> Factory:
+    """What makes the layer of a cell of a user's family."""
+    factory: Factory = cell_family(cell).factory  # type: ignore[attr-defined]
+    return factory
 
 
 def trials(cells: Iterable[Cell]) -> list[Cell]:

@@ -18,11 +18,16 @@ def archive(root: Path, commit: str) -> bytes:
 
 
 def has_git(root: Path) -> bool:
-    """Whether ``root`` is a checkout with a commit; a copy inside another project's checkout is not."""
+    """Whether ``root`` is a checkout with a commit; a copy inside another project's checkout is not.
+
+    Raises ``BadInput``, with the cure, for a checkout of another owner, which git refuses to read.
+    """
     try:
         git(root, "rev-parse", "HEAD")
         git(root, "ls-files", "--error-unmatch", CONFIGURATION)
-    except BadInput:
+    except BadInput as error:
+        if "dubious ownership" in str(error):
+            raise
         return False
     return True
 

@@ -58,3 +58,10 @@ def test_plugin(invoke: Any, here: Any) -> None:
         "highway-bench: plug-in 'bad_plugin' failed to import: ModuleNotFoundError: No module named "
         "'no_such_module_anywhere'\n"
     )
+
+
+def test_what_a_plugin_prints_goes_to_stderr(invoke: Any, here: Any) -> None:
+    (here / "loud_plugin.py").write_text("print('loaded')\n")
+    done = invoke("list", "blocks", "--json", "--plugin", "loud_plugin.py")
+    assert json.loads(done.stdout)["blocks"]
+    assert done.stderr == "loaded\n"

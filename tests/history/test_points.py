@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import shutil
 from dataclasses import replace
@@ -241,6 +242,15 @@ def test_a_new_file_is_a_change_and_another_projects_checkout_is_not_ours(throwa
     shutil.copyfile(throwaway.root / "asv.conf.json", copy / "asv.conf.json")
     assert has_git(throwaway.root)
     assert not has_git(copy)
+
+
+def test_a_checkout_of_another_owner_is_refused_with_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git = tmp_path / "git"
+    git.write_text('#!/bin/sh\nprintf "fatal: detected dubious ownership\\n\\n\\tgit config x\\n" >&2; exit 128\n')
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(BadInput, match="dubious ownership; git config x"):
+        has_git(tmp_path)
 
 
 def test_every_accepted_rise_has_its_reason() -> None:
