@@ -9,7 +9,7 @@ import pandas as pd
 from highway_bench.report.format import counted, listed
 from highway_bench.report.rows import rows_of
 from highway_bench.report.tables.trainability import not_judged, surely_fails
-from highway_bench.success.ladder import STALLS, TRAINS
+from highway_bench.success.ladder import JUDGED, TRAINS
 
 NAMED: Final = 3
 """The largest number of connections that a finding names as not training; more are counted."""
@@ -18,7 +18,7 @@ NAMED: Final = 3
 def what_trains(part: pd.DataFrame, blocks: list[str]) -> str:
     """The blocks that train at the deepest depth judged, and how many of those that train at the depth before were not
     judged there; ``part`` are a contest's rows of the trainability table."""
-    judged = part[part["verdict"].isin([TRAINS, STALLS])]
+    judged = part[part["verdict"].isin(JUDGED)]
     left = not_judged(part, int(judged["depth"].max())) if len(judged) else []
     finding = _what_trains(judged, blocks, "that was judged " if left else "")
     if not left:

@@ -16,13 +16,14 @@ from highway_bench.report.results import Results
 from highway_bench.report.rows import rows_of
 from highway_bench.report.tables.answer import AHEAD, NOT_MEASURED, TIED, Answer
 from highway_bench.report.tables.trainability import surely_fails
-from highway_bench.success.ladder import FEW, OPEN, RATE, STALLS, TRAINS
+from highway_bench.success.ladder import DIVERGES, FAILS, FEW, OPEN, RATE, SLOW, TRAINS
 
 SHADES: Final = 5
 """Shades of the colour of what trains, from the highest loss to the lowest."""
 
-WORDS: Final = {TRAINS: "trains", STALLS: "fails", OPEN: "undecided", FEW: "too few seeds", RATE: RATE}
-COLOURS: Final = {STALLS: "fails", OPEN: "open", FEW: "open", RATE: "open"}
+WORDS: Final = {FEW: "too few seeds"}
+"""The verdicts that have another word in a cell."""
+COLOURS: Final = {FAILS: "fails", DIVERGES: "fails", SLOW: "open", OPEN: "open", FEW: "open", RATE: "open"}
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,8 @@ def _cell(cell: Mapping[str, Any] | None, answer: Answer, scale: tuple[float, fl
         failed = cell["unfinished"] if cell else 0
         return MatrixCell((f"{counted(failed, 'run')} failed" if failed else NOT_MEASURED,), "none")
     verdict = cell["verdict"]
-    perhaps = verdict == STALLS and not surely_fails(cell)
-    lines = [f"{'perhaps ' * perhaps}{WORDS[verdict]} {cell['k']}/{cell['n']}"]
+    perhaps = verdict in (FAILS, DIVERGES) and not surely_fails(cell)
+    lines = [f"{'perhaps ' * perhaps}{WORDS.get(verdict, verdict)} {cell['k']}/{cell['n']}"]
     if verdict == TRAINS and cell["block"] in answer.use and answer.verdict in (AHEAD, TIED):
         lines.append({AHEAD: "best", TIED: "tied best"}[answer.verdict])
     if math.isfinite(cell["final_loss"]):

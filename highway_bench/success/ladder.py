@@ -24,9 +24,12 @@ FULL_SEEDS = 10  # with fewer seeds a verdict is provisional
 LEAST_SEEDS = 5  # with fewer seeds there is no verdict
 ROUNDING = 1e-9  # 0.9 · n is not exact in binary
 
-TRAINS, STALLS, OPEN, FEW, NO_VERDICT = "trains", "does not train", "undecided", "not enough seeds", "no verdict"
-NOT_RUN: Final = "not measured"
-RATE: Final = "rate"
+TRAINS, SLOW, FAILS, DIVERGES, NOT_RUN = "trains", "slow", "fails", "diverges", "not measured"
+OPEN, FEW, RATE, NO_VERDICT = "undecided", "not enough seeds", "rate", "no verdict"  # why there is no outcome yet
+JUDGED: Final = (TRAINS, FAILS, DIVERGES)
+"""The outcomes by which a connection is taken or avoided."""
+TIMES_CHANCE: Final = 3
+"""A net of so many times the accuracy of the best constant prediction has learnt something."""
 
 EXPLAINED: Final = {
     "trains": f"A run succeeds if every loss is finite and the mean of its last {TAIL:.0%} of training losses is at "
@@ -34,8 +37,11 @@ EXPLAINED: Final = {
     "loss of an interpolated Witten–Bell byte trigram that is fitted on the training text. A depth trains if at least "
     f"{TRAINABLE:.0%} of its seeds succeed. With fewer than {FULL_SEEDS} seeds a verdict is provisional, with fewer "
     f"than {LEAST_SEEDS} there is none.",
-    "stalled, diverged": "Outcomes, not errors: the run ended above the threshold, or its loss stopped being finite. "
-    "A diverged run ranks last and is never dropped.",
+    "slow, fails, diverges": "What does not train is slow if it trains in three times as many steps, or if its runs "
+    f"that do not succeed have, on average, at least {TIMES_CHANCE} times the test accuracy of the best constant "
+    "prediction. It diverges if most of these runs diverged, and fails otherwise.",
+    "stalled, diverged": "What became of a run, no error: it ended above the threshold, or its loss stopped being "
+    "finite. A diverged run ranks last and is never dropped.",
     "rate": "Some fresh seeds diverged at the chosen learning rate, or too few succeeded though every tuning run at "
     "the next lower rate did, and the fresh seeds have not run at that rate yet.",
     "L_max": "The largest depth of the ladder that trains while every smaller depth trains too. A rule, not an "
@@ -49,15 +55,19 @@ EXPLAINED: Final = {
 """Explanation of each term of the rule, by term."""
 
 
-def verdict(successes: int, runs: int, unfinished: int = 0) -> str:
-    """The verdict on one depth from its ``runs``. Runs that did not finish might have succeeded or failed: the verdict
-    must hold in both cases."""
+def verdict(successes: int, runs: int, unfinished: int = 0, diverged: int = 0) -> str:
+    """The verdict on one depth from its ``runs``, ``diverged`` ones among them. Runs that did not finish might have
+    succeeded or failed: the verdict must hold in both cases."""
     if runs == 0:
         return NOT_RUN
     if runs + unfinished < LEAST_SEEDS:
         return FEW
     least = TRAINABLE * (runs + unfinished) - ROUNDING
-    return TRAINS if successes >= least else STALLS if successes + unfinished < least else OPEN
+    if successes >= least:
+        return TRAINS
+    if successes + unfinished >= least:
+        return OPEN
+    return DIVERGES if 2 * diverged > runs - successes else FAILS
 
 
 Success = Mapping[int, tuple[int, int]]  # depth → (runs that succeeded, runs)

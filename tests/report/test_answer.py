@@ -423,7 +423,7 @@ def test_the_front_is_of_what_trains(make: Make) -> None:
             "block": list("abcd"),
             "seconds": [1.0, 2.0, 3.0, 4.0],
             "final_loss": [0.01, 0.3, 0.2, 0.25],
-            "verdict": ["does not train", "trains", "trains", "trains"],
+            "verdict": ["fails", "trains", "trains", "trains"],
         }
     )
     assert list(pareto_front(points)["block"]) == ["b", "c"]

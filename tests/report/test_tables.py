@@ -128,7 +128,7 @@ def test_success_losses_and_times_over_seeds(make: Make) -> None:
     row = of(Results(frame).trainability(), block="highway")
     assert (row["k"], row["n"], row["stalled"], row["diverged"]) == (4, 5, 1, 0)
     assert (row["rate_low"], row["rate_high"]) == (pytest.approx(0.376, abs=5e-4), pytest.approx(0.964, abs=5e-4))
-    assert row["verdict"] == "does not train"
+    assert row["verdict"] == "slow"  # the run that does not succeed has learnt something
     assert row["provisional"]
     assert row["final_loss"] == pytest.approx(10**-0.8)  # geometric mean of four 0.1 and one 1
     half = 1.2417 * math.sqrt(0.2)  # t(.975, 4)/√5 times the sample deviation of logs −1 −1 −1 −1 0
@@ -163,12 +163,28 @@ def test_a_diverged_run_counts_as_infinite_and_leaves_no_interval(make: Make) ->
         ([0.1] * 4, "not enough seeds", False),
         ([0.1] * 5, "trains", True),
         ([0.1] * 9 + [2.0], "trains", False),
-        ([0.1] * 8 + [2.0] * 2, "does not train", False),
+        ([0.1] * 8 + [2.0] * 2, "fails", False),
     ],
 )
 def test_the_rule_of_nine_in_ten(make: Make, losses: list[float], verdict: str, provisional: bool) -> None:
     row = of(Results(ladder(make, {("plain", 10): losses})).trainability(), block="plain")
     assert (row["verdict"], row["provisional"]) == (verdict, provisional)
+
+
+def test_what_trains_in_more_steps_is_slow(make: Make) -> None:
+    """The longer runs give no verdict of their own."""
+    short = ladder(make, {("plain", 10): [2.0] * 5, ("residual", 10): [2.0] * 5, ("highway", 10): [0.1] * 5})
+    words = {"steps": 3 * make["ladder"]["steps"], "verdict": False}
+    longer = ladder(make, {("plain", 10): [0.1] * 5, ("residual", 10): [2.0] * 5}, recipe=words)
+    results = Results(pd.concat([short, longer]))
+    table = results.trainability()
+    is_short = table["recipe"].eq(short["recipe"].iloc[0])
+    verdicts = dict(zip(table["block"][is_short], table["verdict"][is_short], strict=True))
+    assert verdicts == {"plain": "slow", "residual": "fails", "highway": "trains"}
+    assert set(table["verdict"][~is_short]) == {"no verdict"}
+    (answer,) = results.answer()
+    assert [one.block for one in answer.avoid] == ["residual"]
+    assert "slow: plain" in answer.reason
 
 
 def test_runs_that_did_not_finish_leave_a_verdict_open(make: Make) -> None:
@@ -206,7 +222,7 @@ def test_summary_puts_all_blocks_at_the_deepest_depth_that_some_block_trains(mak
     assert highway["l50"] == pytest.approx(math.sqrt(20 * 50))
     assert plain["area"] == pytest.approx(0.5 * math.log(2) / math.log(5))
     assert plain["at_depth"] == highway["at_depth"] == 20
-    assert (plain["verdict"], highway["verdict"]) == ("does not train", "trains")
+    assert (plain["verdict"], highway["verdict"]) == ("fails", "trains")
     assert highway["seconds_to_threshold"] == pytest.approx(0.24)
     assert plain["seconds_to_threshold"] == math.inf
     assert (highway["ratio"], highway["bytes_per_layer"]) == (pytest.approx(2.0), 300.0)

@@ -63,12 +63,12 @@ def test_first_below(losses: list[float], window: int, step: int | None) -> None
     ("successes", "runs", "unfinished", "said"),
     [
         (9, 10, 0, "trains"),
-        (8, 10, 0, "does not train"),
+        (8, 10, 0, "fails"),
         (5, 5, 0, "trains"),
         (4, 4, 0, "not enough seeds"),
         (9, 9, 1, "trains"),
         (8, 9, 1, "undecided"),
-        (7, 9, 1, "does not train"),
+        (7, 9, 1, "fails"),
         (0, 0, 10, "not measured"),
     ],
 )

@@ -17,7 +17,7 @@ from highway_bench.report.rows import COMPARISON, CONTEST, groups, recipe_of, ro
 from highway_bench.report.tables.costs import COST
 from highway_bench.report.tables.ranking import Margin, lead
 from highway_bench.report.tables.trainability import Contests, failed_before, gives_verdicts, not_judged, surely_fails
-from highway_bench.success.ladder import FEW, LEAST_SEEDS, OPEN, RATE, STALLS, TRAINS
+from highway_bench.success.ladder import DIVERGES, FAILS, FEW, LEAST_SEEDS, OPEN, RATE, SLOW, TRAINS
 
 AHEAD, ALONE, TIED, UNDECIDED, NOT_MEASURED = "ahead", "the only one that trains", "tied", "undecided", "not measured"
 TIES: Final = 3
@@ -127,9 +127,9 @@ def _answer(family: str, depth: int, rungs: pd.DataFrame, runs: pd.DataFrame, co
     ran = [cell for cell in rows_of(rungs) if cell["n"]]
     if not ran:
         return Answer(family, (depth,), NOT_MEASURED, "no run finished")
-    verdicts = (TRAINS, OPEN, FEW, RATE)
+    verdicts = (TRAINS, SLOW, OPEN, FEW, RATE)
     of = {verdict: [cell["block"] for cell in ran if cell["verdict"] == verdict] for verdict in verdicts}
-    fails = [cell for cell in ran if cell["verdict"] == STALLS]
+    fails = [cell for cell in ran if cell["verdict"] in (FAILS, DIVERGES)]
     avoid, unsure = (
         tuple(Successes(*(cell[name] for name in Successes._fields)) for cell in fails if surely_fails(cell) == surely)
         for surely in (True, False)
@@ -149,7 +149,7 @@ def _answer(family: str, depth: int, rungs: pd.DataFrame, runs: pd.DataFrame, co
         "costs": tuple(_records(costs, use)),
         "cost_depth": depth,
     }
-    unknown = "".join(f"; {word}: {listed(of[word])}" for word in (OPEN, FEW, RATE) if of[word])
+    unknown = "".join(f"; {word}: {listed(of[word])}" for word in (SLOW, OPEN, FEW, RATE) if of[word])
     if len(of[TRAINS]) == 1:
         k, n = next((cell["k"], cell["n"]) for cell in ran if cell["block"] == use[0])
         return Answer(verdict=ALONE, reason=f"{k} of {n} seeds{unknown}", **common)

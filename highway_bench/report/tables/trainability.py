@@ -5,17 +5,31 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from statistics import median
+from statistics import fmean, median
 from typing import Any, Final
 
 import pandas as pd
 
+from highway_bench.cell import canonical
 from highway_bench.measure.statistics import log10_interval, wilson
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.rows import CONTEST, TUNED, groups, of_task, recipe_of, rows_of
 from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
-from highway_bench.success.ladder import FEW, FULL_SEEDS, NO_VERDICT, RATE, STALLS, TRAINABLE, TRAINS, verdict
+from highway_bench.success.ladder import (
+    DIVERGES,
+    FAILS,
+    FEW,
+    FULL_SEEDS,
+    JUDGED,
+    NO_VERDICT,
+    RATE,
+    SLOW,
+    TIMES_CHANCE,
+    TRAINABLE,
+    TRAINS,
+    verdict,
+)
 from highway_bench.success.rates import Fresh, chosen_rate, next_lower, wants_lower
 
 METRICS = (
@@ -69,13 +83,17 @@ def one_contest_across_machines(
 
 
 def trainability_table(runs: pd.DataFrame, trials: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
-    """The table of ``Results.trainability``, from those of ``Results.training_runs`` and ``Results.trials``."""
+    """The table of ``Results.trainability``, from those of ``Results.training_runs`` and ``Results.trials``.
+
+    Trainings of more steps, whose recipe is else the same and gives no verdict, say which connections are slow.
+    """
     anywhere = [*ANYWHERE, "block", "depth"]  # a rate may have been chosen on another machine
     tuning = {tuple(setting.values()): part for setting, part in groups(trials, anywhere)}
     records = []
     for setting, part in groups(runs, [*CONTEST, "block", "depth"]):
         key = tuple(setting[name] for name in anywhere)
-        records.append(_rung(setting, part, tuning.get(key, trials.iloc[:0])))
+        records.append(_rung(setting, part, tuning.get(key, trials.iloc[:0]), about.chance_loss(setting["dataset"])))
+    _mark_slow(records)
     columns = [
         *CONTEST,
         "block",
@@ -121,7 +139,7 @@ def not_judged(part: pd.DataFrame, depth: int) -> list[str]:
     """The blocks of a contest that train at the depth judged before ``depth``, and have too few runs at ``depth``.
 
     These are still to come, or their tuning runs kept them out of the finals."""
-    judged = part[part["verdict"].isin([TRAINS, STALLS])]
+    judged = part[part["verdict"].isin(JUDGED)]
     before = judged[judged["depth"] == judged.loc[judged["depth"] < depth, "depth"].max()]
     here = part[(part["depth"] == depth) & part["verdict"].ne(FEW)]
     return sorted(set(before.loc[before["verdict"] == TRAINS, "block"]) - set(here["block"]))
@@ -130,7 +148,7 @@ def not_judged(part: pd.DataFrame, depth: int) -> list[str]:
 def failed_before(part: pd.DataFrame, depth: int) -> list[str]:
     """The blocks of a contest that surely do not train at the depth judged last before ``depth``, and were not tried at
     ``depth``."""
-    judged = part[part["verdict"].isin([TRAINS, STALLS]) & part["depth"].lt(depth)]
+    judged = part[part["verdict"].isin(JUDGED) & part["depth"].lt(depth)]
     last = judged.sort_values("depth", kind="stable").drop_duplicates("block", keep="last")
     here = set(part.loc[part["depth"] == depth, "block"])
     return [cell["block"] for cell in rows_of(last) if surely_fails(cell) and cell["block"] not in here]
@@ -139,10 +157,28 @@ def failed_before(part: pd.DataFrame, depth: int) -> list[str]:
 def surely_fails(cell: Mapping[str, Any]) -> bool:
     """Whether a block does not train at a depth, and its success rate is below that of one that does by Wilson's
     interval."""
-    return bool(cell["verdict"] == STALLS and cell["rate_high"] < TRAINABLE)
+    return bool(cell["verdict"] in (FAILS, DIVERGES) and cell["rate_high"] < TRAINABLE)
 
 
-def _rung(setting: dict[str, Any], part: pd.DataFrame, tuning: pd.DataFrame) -> dict[str, Any]:
+def _mark_slow(records: list[dict[str, Any]]) -> None:
+    """Mark what fails as slow where it trains in more steps."""
+
+    def key(record: Mapping[str, Any]) -> tuple[Any, ...]:
+        alike = [record[name] for name in (*ANYWHERE, "block", "depth") if name != "recipe"]
+        words = {name: word for name, word in recipe_of(record["recipe"]).items() if name not in ("steps", "verdict")}
+        return (*alike, canonical(words))
+
+    longer = {
+        key(one): recipe_of(one["recipe"]).get("steps", 0)
+        for one in records
+        if one["verdict"] == NO_VERDICT and verdict(one["k"], one["n"], one["unfinished"]) == TRAINS
+    }
+    for record in records:
+        if record["verdict"] == FAILS and longer.get(key(record), 0) > recipe_of(record["recipe"]).get("steps", 0):
+            record["verdict"] = SLOW
+
+
+def _rung(setting: dict[str, Any], part: pd.DataFrame, tuning: pd.DataFrame, chance_loss: float) -> dict[str, Any]:
     """The row of one block and depth: ``part`` has its runs, ``tuning`` the trials with a like recipe."""
     cells = rows_of(part)
     count = Counter(cell["status"] for cell in cells)
@@ -151,7 +187,7 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame, tuning: pd.DataFrame) -> 
     n, k = len(ran), sum(cell["success"] == 1 for cell in ran)
     low, high = wilson(k, n) if n else (math.nan, math.nan)
     loss, loss_low, loss_high = _loss(ran)
-    outcome = verdict(k, n, unfinished) if gives_verdicts(setting["recipe"]) else NO_VERDICT
+    outcome = verdict(k, n, unfinished, count[Status.DIVERGED]) if gives_verdicts(setting["recipe"]) else NO_VERDICT
     record = {
         **setting,
         "width": part["width"].max(),
@@ -165,7 +201,7 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame, tuning: pd.DataFrame) -> 
         "unfinished": unfinished,
         "skipped": count[Status.SKIPPED],
         "verdict": outcome,
-        "provisional": outcome in (TRAINS, STALLS) and n < FULL_SEEDS,
+        "provisional": outcome in JUDGED and n < FULL_SEEDS,
         "final_loss": loss,
         "loss_low": loss_low,
         "loss_high": loss_high,
@@ -186,10 +222,15 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame, tuning: pd.DataFrame) -> 
         record[name] = math.fsum(values) / len(values) if values else math.nan
     recipe = recipe_of(setting["recipe"])
     record["edge"] = edge(record["rate"], recipe.get("rates") or set(tuning["rate"]))
-    if outcome == STALLS and recipe.get("rate") == TUNED and len(tuning):
+    if outcome in (FAILS, DIVERGES) and recipe.get("rate") == TUNED and len(tuning):
         ran = {record["rate"], *part["other_rates"].iloc[0]}
         if not _rates_to_run(tuning, Fresh(k, count[Status.DIVERGED], n)) <= ran:
-            record |= {"verdict": RATE, "provisional": False}
+            return record | {"verdict": RATE, "provisional": False}
+    learnt = [
+        0.0 if math.isnan(cell["test_accuracy"]) else cell["test_accuracy"] for cell in ran if not cell["success"]
+    ]
+    if outcome == FAILS and fmean(learnt) >= TIMES_CHANCE * math.exp(-chance_loss):  # of classes of equal size
+        record["verdict"] = SLOW
     return record
 
 
@@ -198,8 +239,11 @@ def _rates_to_run(tuning: pd.DataFrame, fresh: Fresh) -> set[float | None]:
 
     ``tuning`` are its tuning runs, ``fresh`` its runs at the rate that counts.
     """
+    tuning, seeds = tuning[tuning["rate"].notna()], set(tuning["seed"])
+    if tuning.groupby("rate")["seed"].nunique().max() != len(seeds):  # no rate has all of them here
+        return set()
     losses = dict(zip(zip(tuning["rate"], tuning["seed"], strict=True), tuning["final_loss"], strict=True))
-    chosen = chosen_rate(losses, set(tuning["seed"]))
+    chosen = chosen_rate(losses, seeds)
     lower = next_lower(chosen)
     tuned = tuning.loc[tuning["rate"] == lower, "success"].eq(1)
     return {chosen, lower} if lower is not None and wants_lower(fresh, tuned.tolist()) else {chosen}
