@@ -223,8 +223,8 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame, tuning: pd.DataFrame, cha
     recipe = recipe_of(setting["recipe"])
     record["edge"] = edge(record["rate"], recipe.get("rates") or set(tuning["rate"]))
     if outcome in (FAILS, DIVERGES) and recipe.get("rate") == TUNED and len(tuning):
-        ran = {record["rate"], *part["other_rates"].iloc[0]}
-        if not _rates_to_run(tuning, Fresh(k, count[Status.DIVERGED], n)) <= ran:
+        rates = {record["rate"], *part["other_rates"].iloc[0]}
+        if not _rates_to_run(tuning, Fresh(k, count[Status.DIVERGED], n)) <= rates:
             return record | {"verdict": RATE, "provisional": False}
     learnt = [
         0.0 if math.isnan(cell["test_accuracy"]) else cell["test_accuracy"] for cell in ran if not cell["success"]
