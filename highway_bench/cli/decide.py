@@ -61,7 +61,7 @@ def decide(
         raise BadInput("part 'seconds' has one family, that of language: leave out --family")
     if dry_run:
         chosen = get_part(part)
-        print_candidates(chosen.only(family) if family else chosen, as_json=json)
+        print_candidates(chosen.only(family) if family else chosen, store, workers, as_json=json)
         return
     what = "measurements" if part == "costs" else "trainings"
 
@@ -87,13 +87,22 @@ def decide(
         raise typer.Exit(1)
 
 
-def print_candidates(part: Part, *, as_json: bool) -> None:
-    """Print the candidates of a part."""
+def print_candidates(part: Part, store: Path, workers: int | None, *, as_json: bool) -> None:
+    """Print the candidates of a part, and what is usually left of it to measure."""
+    from highway_bench.decide.protocol import stored_ends
+    from highway_bench.plan.plan import Plan
+    from highway_bench.report.format import counted
+
+    cells = part.usual_cells(lambda cells: stored_ends(store, cells))
+    estimate = Plan(tuple(cells)).estimate(store, workers=1)
+    left = {"usual": len(estimate.cells), "left": len(estimate.left), "core_hours": estimate.seconds / 3600}
     if as_json:
-        print_json({"candidates": part.table()})
+        print_json({"candidates": part.table(), **left})
         return
     rows = [
         [", ".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()]
         for row in part.table()
     ]
-    print_table(f"{len(rows)} candidates", list(part.table()[0]), rows, right=["width", "steps"])
+    runs = f"{left['left']} of usually {left['usual']} runs are left, {left['core_hours']:.2g} core-hours"
+    title = f"{counted(len(rows), 'candidate')}; {runs}"
+    print_table(title, list(part.table()[0]), rows, right=["width", "steps"])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from statistics import fmean
 from typing import Any, Final, NamedTuple
 
 from highway_bench.cell import Cell
 from highway_bench.decide.rates import around, next_tries
 from highway_bench.plan.matched import matched
-from highway_bench.success.rates import GRID, Fresh, chosen_rate, counting, next_lower, wants_lower
+from highway_bench.success.ladder import TRAINS, verdict
+from highway_bench.success.rates import GRID, Fresh, chosen_rate, counting, next_lower, size, wants_lower
 from highway_bench.tasks.from_cell import cell_family, cell_spec
 
 REFERENCE: Final = "pre-norm"
@@ -25,14 +28,18 @@ ADAMW: Final[Mapping[str, Any]] = {  # the optimiser of every part
 }
 TUNING_SEEDS = (1_000, 1_001, 1_002)  # not those of the finals
 FRESH_SEEDS = 5
+LONGER = 3  # times the steps, where the loss ends near the threshold
+NEAR = 2.0  # times the loss to reach
 MORE_SEEDS = 5  # where some of the first ones trained and others did not
 
 
 class TrainingEnd(NamedTuple):
-    """How a training ended: its final loss, ``None`` where it diverged or failed, and whether it succeeded."""
+    """How a training ended: its final loss, ``None`` where it diverged or failed, whether it succeeded, and the loss
+    that it had to reach, where that is known."""
 
     loss: float | None
     success: bool
+    target: float = math.nan
 
 
 Trainings = Mapping[Cell, TrainingEnd]
@@ -43,7 +50,8 @@ class Candidate:
     """``template`` is the cell of every run but for depth, learning rate and seed; ``first`` are the learning rates
     to begin with at the first of ``depths``. At each further depth they are the last depth's choice and its neighbours.
     ``fresh`` are the seeds that count, and ``more`` those that are added where some of these trained and others did
-    not.
+    not. ``longer`` is how many times as many steps are trained where the loss ends near the threshold (see
+    ``longer_runs``); with 1, none are. ``tuning`` are the seeds that choose a rate.
     """
 
     template: Cell
@@ -51,6 +59,8 @@ class Candidate:
     first: Sequence[float]
     fresh: Sequence[int] = range(FRESH_SEEDS)
     more: Sequence[int] = range(FRESH_SEEDS, FRESH_SEEDS + MORE_SEEDS)
+    longer: int = 1
+    tuning: Sequence[int] = TUNING_SEEDS
 
     def run(self, depth: int, rate: float, seed: int) -> Cell:
         """The cell of one training; those that tune are trials."""
@@ -63,12 +73,15 @@ class Candidate:
                 return tries
             if missing := [cell for cell in self.finals(depth, trainings) if cell not in trainings]:
                 return missing
+            if missing := [cell for cell in self.longer_runs(depth, trainings) if cell not in trainings]:
+                return missing
         return []
 
     def tries(
-        self, depth: int, first: Sequence[float], trainings: Trainings, seeds: Sequence[int] = TUNING_SEEDS
+        self, depth: int, first: Sequence[float], trainings: Trainings, seeds: Sequence[int] | None = None
     ) -> list[Cell]:
         """The tuning runs to make next at a depth, or none where its learning rate can be chosen."""
+        seeds = self.tuning if seeds is None else seeds
         return [self.run(depth, *one) for one in next_tries(self.losses(depth, trainings), first, seeds)]
 
     def rungs(self, trainings: Trainings) -> Iterator[tuple[int, Sequence[float]]]:
@@ -88,7 +101,7 @@ class Candidate:
 
     def rate(self, depth: int, trainings: Trainings) -> float:
         """The chosen learning rate at a depth whose tuning is done."""
-        return chosen_rate(self.losses(depth, trainings), TUNING_SEEDS)
+        return chosen_rate(self.losses(depth, trainings), self.tuning)
 
     def finals(self, depth: int, trainings: Trainings, rate: float | None = None) -> list[Cell]:
         """The cells with fresh seeds at a depth: at ``rate``, by default the chosen one, and where that is not stable
@@ -110,6 +123,24 @@ class Candidate:
             return next(iter(by_rate.values()))
         return by_rate[counting({rate: _ends(cells, trainings) for rate, cells in by_rate.items()})]
 
+    def longer_runs(self, depth: int, trainings: Trainings) -> list[Cell]:
+        """The cells that train ``longer`` times as many steps, at the rate that counts: where too few seeds succeed,
+        none diverged, and the geometric mean of their losses is at most ``NEAR`` times the loss to reach."""
+        cells = self.counted(depth, trainings)
+        ends = [trainings[cell] for cell in cells if cell in trainings]
+        known = [end.loss for end in ends if end.loss is not None]
+        if (
+            self.longer == 1
+            or len(known) < len(cells)
+            or verdict(sum(end.success for end in ends), len(ends)) == TRAINS
+        ):
+            return []
+        if not fmean(map(size, known)) <= math.log(NEAR * ends[0].target):
+            return []
+        steps = {"steps": self.longer * self.template.recipe["steps"], "verdict": False}
+        longer = replace(self, template=self.template.but(recipe={**self.template.recipe, **steps}))
+        return [longer.run(depth, cells[0].recipe["rate"], seed) for seed in self.fresh]
+
     def _fresh(self, depth: int, rate: float, trainings: Trainings) -> list[Cell]:
         """The cells with fresh seeds at one rate, with more of them where some trained and others did not."""
         cells = [self.run(depth, rate, seed) for seed in self.fresh]
@@ -130,8 +161,9 @@ def _run(template: Cell, depth: int, rate: float, seed: int) -> Cell:
     return template.but(depth=depth, seed=seed, trial=trial, recipe={**template.recipe, "rate": rate, "own_rate": True})
 
 
-def starts_of(template: Cell, depths: Sequence[int], first: Sequence[float]) -> list[Candidate]:
-    """The candidates of the template's block: one for each of its starts that the family has, at the matched width."""
+def starts_of(template: Cell, depths: Sequence[int], first: Sequence[float], **words: Any) -> list[Candidate]:
+    """The candidates of the template's block: one for each of its starts that the family has, at the matched width.
+    ``words`` are further fields of ``Candidate``."""
     cell, inits = matched(template), cell_family(template).inits
     starts = [start.name for start in cell_spec(template).starts if start.init in inits]
-    return [Candidate(cell.but(start=start), depths, first) for start in starts]
+    return [Candidate(cell.but(start=start), depths, first, **words) for start in starts]

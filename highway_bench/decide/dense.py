@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import FRESH_SEEDS, MORE_SEEDS, starts_of
+from highway_bench.decide.candidate import FRESH_SEEDS, LONGER, MORE_SEEDS, starts_of
 from highway_bench.decide.part import Part
 from highway_bench.decide.rates import FIRST_SGD_RATES
 from highway_bench.plan.grid import TRAINED
@@ -37,4 +37,6 @@ def dense() -> Part:
         )
         for block in BLOCKS
     ]
-    return Part("dense", tuple(one for cell in cells for one in starts_of(cell, DEPTHS, FIRST_SGD_RATES)))
+    return Part(
+        "dense", tuple(one for cell in cells for one in starts_of(cell, DEPTHS, FIRST_SGD_RATES, longer=LONGER))
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import Candidate, Trainings
+from highway_bench.decide.candidate import Candidate, TrainingEnd, Trainings
 from highway_bench.errors import BadInput
 
 
@@ -37,6 +37,17 @@ class Part:
         if not candidates:
             raise BadInput(f"part {self.name!r} has no family {', '.join(families)}")
         return replace(self, candidates=candidates)
+
+    def usual_cells(self, stored: Callable[[Sequence[Cell]], Trainings] = lambda cells: {}) -> list[Cell]:
+        """The cells of the part if all that are not ``stored`` train, and end best at the middle of the first rates."""
+        trainings: dict[Cell, TrainingEnd] = {}
+        middles = {one.template.family: one.first[len(one.first) // 2] for one in self.candidates}
+        while new := [cell for cell in self.pending(trainings) if cell not in trainings]:
+            known = stored(new)
+            for cell in new:
+                rate, middle = cell.recipe.get("rate", 1.0), middles[cell.family]
+                trainings[cell] = known.get(cell) or TrainingEnd(max(rate / middle, middle / rate), success=True)
+        return list(trainings)
 
     def table(self) -> list[dict[str, Any]]:
         """The candidates as records."""

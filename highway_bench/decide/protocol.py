@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from highway_bench.cell import Cell
+from highway_bench.decide import evidence
 from highway_bench.decide.candidate import TrainingEnd, Trainings
 from highway_bench.decide.costs import costs
 from highway_bench.decide.dense import dense
@@ -18,8 +20,10 @@ from highway_bench.decide.seconds import equal_seconds, step_ratios, timing_cell
 from highway_bench.decide.vision import vision
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.engines import AnyEngine
+from highway_bench.execution.needs import with_needs
 from highway_bench.execution.progress import Event
-from highway_bench.plan.plan import Plan, RunResult
+from highway_bench.execution.schedule import Schedule
+from highway_bench.plan.plan import Plan, RunResult, opened
 from highway_bench.report.format import counted
 from highway_bench.results.schema import COLUMNS
 
@@ -47,7 +51,8 @@ class Trainer:
         while cells := part.pending(trainings):
             number += 1
             self.on_round(number, cells)
-            trainings |= ended(self.measure(cells), cells)
+            result = self.measure(cells)
+            trainings |= ended(result.rows, result.summary.digests)
         return trainings
 
     def measure(self, cells: Sequence[Cell]) -> RunResult:
@@ -101,6 +106,13 @@ PARTS: Mapping[str, Callable[[Trainer | None], Part]] = {
     "language": lambda trainer: language(),
     "seconds": seconds,
     "costs": lambda trainer: costs(),
+    "resnet": lambda trainer: evidence.resnet(),
+    "long": lambda trainer: evidence.long(),
+    "code": lambda trainer: evidence.code(),
+    "new": lambda trainer: evidence.new(),
+    "deep": lambda trainer: evidence.deep(),
+    "mnist": lambda trainer: evidence.mnist(),
+    "wide": lambda trainer: evidence.wide(),
 }
 
 
@@ -115,16 +127,28 @@ def get_part(name: str, trainer: Trainer | None = None) -> Part:
     return PARTS[name](trainer)
 
 
-def ended(result: RunResult, cells: Sequence[Cell]) -> dict[Cell, TrainingEnd]:
-    """How the trainings of ``cells`` ended."""
-    scalars = result.rows[result.rows["axis"] == ""]
+def stored_ends(path: Path, cells: Sequence[Cell]) -> Trainings:
+    """How those of ``cells`` ended that the store at ``path`` has; it is not written to."""
+    if not path.exists():
+        return {}
+    with opened(path, read_only=True) as store:
+        schedule = Schedule(store)
+        schedule.add(with_needs(cells))
+        schedule.ready()
+        digests = {cell: item.digest for cell in cells if (item := schedule.items[cell]).stored}
+        return ended(store.frame(digest=sorted(digests.values())), digests) if digests else {}
+
+
+def ended(rows: pd.DataFrame, digests: Mapping[Cell, str]) -> dict[Cell, TrainingEnd]:
+    """How the trainings of the cells of these ``digests`` ended."""
+    scalars = rows[rows["axis"] == ""]
     values = {
         (digest, metric): value
         for digest, metric, value in scalars[["digest", "metric", "value"]].itertuples(index=False, name=None)
     }
     found = {}
-    for cell in cells:
-        digest = result.summary.digests[cell]
-        loss, success = (values.get((digest, metric)) for metric in ("final_loss", "success"))
-        found[cell] = TrainingEnd(None if loss is None or loss != loss else float(loss), success == 1)
+    for cell, digest in digests.items():
+        loss, success, target = (values.get((digest, metric)) for metric in ("final_loss", "success", "success_loss"))
+        known = None if loss is None or loss != loss else float(loss)
+        found[cell] = TrainingEnd(known, success == 1, math.nan if target is None else float(target))
     return found

@@ -1,11 +1,15 @@
-"""The vision part: digits of 14 × 14 pixels, as images or as rows, in four families."""
+"""The vision part: digits of 14 × 14 pixels, as images or as rows, in four families.
+
+Highway in conv trains at equal width too: at equal parameters it has 11 features, and in conv-pair 16.
+"""
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import ADAMW, starts_of
+from highway_bench.decide.candidate import ADAMW, LONGER, starts_of
 from highway_bench.decide.part import Part
 
 BLOCKS = ("plain", "highway", "residual", "pre-norm", "post-norm", "rezero", "deepnorm")
@@ -33,4 +37,6 @@ def vision() -> Part:
         for family, width in WIDTHS.items()
         for block in BLOCKS
     ]
-    return Part("vision", tuple(one for cell in cells for one in starts_of(cell, DEPTHS[cell.family], FIRST_RATES)))
+    cells += [cell.but(match="width") for cell in cells if (cell.family, cell.block) == ("conv", "highway")]
+    every = (starts_of(cell, DEPTHS[cell.family], FIRST_RATES, longer=LONGER) for cell in cells)
+    return Part("vision", tuple(chain.from_iterable(every)))

@@ -129,3 +129,18 @@ def test_the_runs_of_the_dense_part_train_together() -> None:
     groups = {tasks.get("trainability").group(cell) for one in dense().candidates for cell in one.pending({})}
     assert len(groups) == len(dense().candidates)  # the first rates of each
     assert {one["block"] for one in dense().table()} >= {"plain", "highway", "highway-free", "pre-norm"}
+
+
+def near(cell: Cell) -> TrainingEnd:
+    """Every run at the best rate ends at 1.1 and has to reach 1.0; three times the steps do."""
+    steps = cell.recipe["steps"] // CANDIDATE.template.recipe["steps"]
+    return TrainingEnd((1.1 + abs(cell.recipe["rate"] - 0.1)) / steps, steps == 3, 1.0)
+
+
+@pytest.mark.parametrize(("target", "longer"), [(1.0, True), (0.5, False)])
+def test_what_ends_near_the_threshold_trains_three_times_as_long(target: float, longer: bool) -> None:
+    candidate = replace(CANDIDATE, depths=(2,), longer=3)
+    trainings = trained(candidate, lambda cell: near(cell)._replace(target=target))
+    runs = [cell for cell in trainings if cell.recipe["steps"] == 3 * candidate.template.recipe["steps"]]
+    assert [cell.seed for cell in runs] == (list(range(FRESH_SEEDS)) if longer else [])
+    assert all(cell.recipe["rate"] == 0.1 and cell.recipe["verdict"] is False for cell in runs)
