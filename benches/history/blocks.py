@@ -1,4 +1,4 @@
-"""What asv follows at this project's commits: every block and family of the working tree.
+"""What asv follows at this project's commits: every block, and every family but variants, of the working tree.
 
 asv refers to parameters by index, so names come from this tree's source, never from the measured commit's registry. No
 module that asv discovers may import torch: its fork server imports them before it forks.
@@ -23,11 +23,12 @@ from current.registry import literal_calls as _literal_calls  # noqa: E402
 
 _BLOCKS = _literal_calls(PACKAGE / "blocks", "register_block")
 _CORE = tuple(sorted(name for name, about in _BLOCKS.items() if about.get("group") == "core"))
+_FAMILIES = _literal_calls(PACKAGE / "families", "register_family")
 
 SUITE = _Suite(
     core=_CORE,
     others=tuple(sorted(set(_BLOCKS) - set(_CORE))),
-    families=tuple(sorted(_literal_calls(PACKAGE / "families", "register_family"))),
+    families=tuple(sorted(name for name, about in _FAMILIES.items() if about.get("group") != "variant")),
     timed=("conv", "bilstm", "transformer"),
 )
 globals().update(_benchmarks(SUITE))

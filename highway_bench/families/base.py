@@ -23,6 +23,8 @@ from highway_bench.families.init import Init, init_map_
 from highway_bench.families.parts import Carry, FixedScale, Maps, PositionRms, init_gates_
 from highway_bench.registry import FIRST_VERSION, Registry
 
+FamilyGroup = Literal["core", "variant"]
+
 EXAMPLE_STEPS = 32  # steps of an example sequence, by default
 EXAMPLE_SIDE = 16  # pixels a side of an example image
 
@@ -53,6 +55,7 @@ class Family(ABC):
     kind: ClassVar[Kind]
     inits: ClassVar[tuple[Init, ...]] = get_args(Init)
     vmap: ClassVar[bool] = True  # torch.func.vmap has rules for everything in it
+    trains_alone: ClassVar[bool] = False  # a recipe that asks for a population of it is refused
     one_graph: ClassVar[bool] = True  # torch.compile compiles it into one graph, without eager code
     order_blind: ClassVar[bool] = False  # H ignores the order of steps, so a sequence needs position codes
     deep: ClassVar[bool] = False  # the profiles measure it at many depths, and train it on ladders of depths
@@ -263,13 +266,18 @@ class Transform(Family):
 
 @dataclass(frozen=True)
 class FamilySpec:
-    """A family's registry entry."""
+    """A family's registry entry.
+
+    ``group`` decides who measures it. ``core``: every profile, and the history. ``variant``, another family with other
+    defaults: only where a grid or a selection names it in full.
+    """
 
     name: str
     transform: str  # H as an equation
     summary: str
     source: str
     cls: type[Family]
+    group: FamilyGroup = "core"
 
     @property
     def kind(self) -> Kind:
@@ -307,15 +315,17 @@ families: Registry[FamilySpec] = Registry("family", package="highway_bench.famil
 F = TypeVar("F", bound=type[Family])
 
 
-def register_family(name: str, *, transform: str, summary: str, source: str) -> Callable[[F], F]:
-    """Class decorator: register a family. ``name`` and the texts must be literals.
+def register_family(
+    name: str, *, transform: str, summary: str, source: str, group: FamilyGroup = "core"
+) -> Callable[[F], F]:
+    """Class decorator: register a family. ``name``, the texts and the group must be literals.
 
     ``transform`` is H as an equation, ``source`` the paper and its equation, ``summary`` a few words.
     """
 
     def register(cls: F) -> F:
         cls.name = name
-        families.register(name, FamilySpec(name, transform, summary, source, cls), module=cls.__module__)
+        families.register(name, FamilySpec(name, transform, summary, source, cls, group), module=cls.__module__)
         return cls
 
     return register

@@ -184,9 +184,11 @@ def grid_families(grid: Grid, selection: Selection) -> list[Family]:
 
 
 def grid_family_names(grid: Grid, selection: Selection) -> list[str]:
-    """Names of the grid's own families that the selection includes."""
+    """Names of the grid's own families that the selection includes; a variant only where one of them names it."""
     patterns = ["*"] if not selection.family else [one for one in selection.family if is_pattern(one)]
-    return [name for name in grid.family_names() if patterns and name in families.select(*patterns)]
+    named = {*patterns, *(() if callable(grid.families) else grid.families)}
+    names = [name for name in grid.family_names() if patterns and name in families.select(*patterns)]
+    return [name for name in names if families.get(name).group == "core" or name in named]
 
 
 def is_pattern(family: str | Family) -> bool:

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from highway_bench.cell import Cell
+from highway_bench.errors import BadInput
 from highway_bench.tasks.base import value_of
 from highway_bench.tasks.from_cell import cell_family, cell_spec
 from highway_bench.training.checkpoint import CheckpointFolder
@@ -31,6 +32,15 @@ def population_limit(cell: Cell) -> int:
     Raises ``BadInput`` for a value that is no whole number of at least 1.
     """
     return int(value_of(cell, "together", 1))
+
+
+def check_population(cell: Cell) -> None:
+    """Raise ``BadInput`` where the cell's recipe asks for a population of a family that trains alone."""
+    if population_limit(cell) > 1 and cell_family(cell).trains_alone:
+        raise BadInput(
+            f"family {cell.family!r} has batch norms, whose running statistics no population keeps apart: leave "
+            f"together out of the recipe"
+        )
 
 
 def reason_to_train_alone(cell: Cell) -> str | None:

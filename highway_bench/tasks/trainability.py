@@ -45,6 +45,7 @@ from highway_bench.tasks.from_cell import (
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.tasks.network_bytes import network_bytes
 from highway_bench.tasks.populations import (
+    check_population,
     networks_in_memory,
     population_limit,
     populations_of,
@@ -169,6 +170,7 @@ class Trainability(Task):
 
     def check(self, cell: Cell) -> None:
         super().check(cell)
+        check_population(cell)
         if not trials_of(cell):  # a tuned cell runs with a trial's hyper-parameters
             recipe_from(cell)
 

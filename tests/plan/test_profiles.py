@@ -26,12 +26,13 @@ from highway_bench.tasks.from_cell import budget_mismatch
 from tests.combinations import TASKS
 
 BLOCKS = [name for name in blocks.names() if blocks.get(name).group in ("core", "own")]
-COMBINATIONS = {(block, family) for block in BLOCKS for family in families.names()}
+FAMILIES = [name for name in families.names() if families.get(name).group == "core"]
+COMBINATIONS = {(block, family) for block in BLOCKS for family in FAMILIES}
 MODERN = {
     (name, family)
     for name in blocks.names()
     if blocks.get(name).group == "modern"
-    for family in families.names()
+    for family in FAMILIES
     if len(make_family(family).sublayers) >= blocks.get(name).sublayers
 }
 CPU = Selection(device="cpu")
@@ -86,6 +87,15 @@ def test_training_of_every_combination(name: str) -> None:
     )
     modern = {(block, family) for block, family in MODERN if family == "transformer"}
     assert found - COMBINATIONS == (modern if name == "smoke" else set())
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_variant_is_planned_where_it_is_named(name: str) -> None:
+    assert "resnet" not in {cell.family for cell in plan_of(name).cells}
+    assert "resnet" not in {cell.family for cell in Plan.of("smoke", Selection(device="cpu", family=("*", "res*"))).cells}
+    named = Plan.of("smoke", Selection(device="cpu", family=("resnet",))).cells
+    assert {cell.family for cell in named} == {"resnet"}
+    assert {cell.task for cell in named} >= {"throughput", "memory", "cost", "trainability", "propagation"}
 
 
 def test_standard_has_one_start_for_all() -> None:
