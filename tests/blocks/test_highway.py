@@ -29,15 +29,25 @@ def layer(block: str, family: str, **options: float) -> tuple[nn.Module, Tensor]
 
 
 def gate_slices(stack: nn.Module, number: int) -> list[tuple[Tensor, Tensor]]:
-    """(weight, bias) of gate ``number`` (from 1) in every join, whether fused with H or not."""
+    """(weight, bias) of gate ``number`` (from 1) in every join, whether fused with H or not; of a pair of convolutions,
+    those of its last norm."""
     found = []
     for join in cast(Stack, stack).joins:
         fused = isinstance(join.maps, FusedMaps)
+        if not fused and (pairs := pairs_of(join.maps.gate)):
+            found.append((pairs[number - 1][-1].weight.data, pairs[number - 1][-1].bias.data))
+            continue
         module = join.maps.product if fused else join.maps.gate
         place = number if fused else number - 1
         rows = slice(place * WIDTH, (place + 1) * WIDTH)
         found.append((module.weight.data[rows], module.bias.data[rows]))
     return found
+
+
+def pairs_of(gate: nn.Module) -> list[nn.Sequential]:
+    """The pairs of convolutions that gates are, if they are such."""
+    parts = [gate] if isinstance(gate, nn.Sequential) else getattr(gate, "parts", [])
+    return cast(list[nn.Sequential], list(parts))
 
 
 def set_gate(stack: nn.Module, number: int, bias: float) -> None:
@@ -100,6 +110,12 @@ def test_a_free_carry_gate_tied_to_the_transform_gate_is_the_coupled_block(famil
                 getattr(join.maps.product, name).data.copy_(torch.cat([both, -both[WIDTH:]]))
         else:
             join.maps.transform.load_state_dict(source.maps.transform.state_dict())
+            if pairs := pairs_of(join.maps.gate):
+                for pair in pairs:
+                    pair.load_state_dict(source.maps.gate.state_dict())
+                for name in ("weight", "bias"):
+                    getattr(pairs[1][-1], name).data.neg_()
+                continue
             for name in ("weight", "bias"):
                 gate = getattr(source.maps.gate, name).data
                 getattr(join.maps.gate, name).data.copy_(torch.cat([gate, -gate]))
