@@ -57,6 +57,10 @@ class DataSet(ABC):
     byte_targets: ClassVar[bool] = False
     """Whether ``token`` targets are the bytes of a text, so that their loss is in bits per byte too."""
 
+    pins: ClassVar[Mapping[str, Callable[[], object]]] = {}
+    """Options that say which data a cell has, where these depend on the machine; each with what gives its value here.
+    The recipe of every cell has them (``tasks.from_cell.pinned``)."""
+
     @property
     @abstractmethod
     def input_kind(self) -> InputKind: ...

@@ -9,7 +9,7 @@ import torch
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell, canonical
-from highway_bench.data import DataSet, make_dataset
+from highway_bench.data import DataSet, datasets, make_dataset
 from highway_bench.errors import USER_ERRORS, BadInput, near_names
 from highway_bench.families import Family, Site, families, make_family
 from highway_bench.plan.expand import (
@@ -25,7 +25,7 @@ from highway_bench.plan.grid import Grid
 from highway_bench.plan.selection import Selection
 from highway_bench.provenance.gpu import gpu
 from highway_bench.tasks import tasks
-from highway_bench.tasks.from_cell import check_device, check_dtype, dataset_options, default_device
+from highway_bench.tasks.from_cell import check_device, check_dtype, dataset_options, default_device, pinned
 
 
 def check_selection(selection: Selection) -> None:
@@ -125,9 +125,16 @@ def check_rebuilds(family: Family) -> None:
 
 
 def check_cells(cells: Iterable[Cell]) -> None:
-    """Raise ``BadInput`` for what no run of a cell can do: its task says what that is."""
+    """Raise ``BadInput`` for what no run of a cell can do: its task says what that is. Also for a cell that does not
+    say which data it has, where these depend on the machine."""
     for cell in cells:
         tasks.get(cell.task).check(cell)
+        if pinned(cell) is not cell:
+            pins = " and ".join(datasets.get(str(cell.dataset)).cls.pins)
+            raise BadInput(
+                f"a cell on {cell.dataset} needs the data set's options {pins} in its recipe: "
+                f"highway_bench.tasks.from_cell.pinned adds them"
+            )
 
 
 def missing_data(cells: Iterable[Cell]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from highway_bench.plan.grid import Grid, with_ladder
 from highway_bench.plan.selection import Selection
 from highway_bench.provenance.machine import cores
 from highway_bench.tasks import tasks
-from highway_bench.tasks.from_cell import dataset_options, default_device, positions_of
+from highway_bench.tasks.from_cell import dataset_options, default_device, pinned, positions_of
 from highway_bench.words import Word
 
 
@@ -49,6 +49,7 @@ def expand(grid: Grid, selection: Selection) -> Iterator[Cell]:
             recipe=grid.recipe,
             threads=selection.threads or grid.threads or cores() if task.alone else 1,
         )
+        template = pinned(template)
         names = [name for name in options if differs(name, family) or name in selection.block]
         lengths = grid.seq_lens if family.kind == "sequence" else (None,)
         nominal_widths = [family.nearest_width(one) for one in wanted_widths(grid, selection, family)]

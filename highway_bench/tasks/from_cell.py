@@ -11,7 +11,7 @@ from torch import nn
 
 from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.cell import DTYPES, Cell
-from highway_bench.data import DataSet, make_dataset
+from highway_bench.data import DataSet, datasets, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import Family, make_family
 from highway_bench.matching import mismatch
@@ -120,6 +120,17 @@ def dataset_options(cell: Cell) -> dict[str, Any]:
     """Options of the cell's data set: those of its recipe, and its length where the cell has one."""
     options = dict(cell.recipe.get("dataset", {}))
     return options | ({"length": cell.seq_len} if cell.seq_len is not None else {})
+
+
+def pinned(cell: Cell) -> Cell:
+    """``cell`` with the options in its recipe that say which data it has, where its data set depends on the machine.
+
+    Options that it has already stay as they are.
+    """
+    pins = datasets.get(cell.dataset).cls.pins if cell.dataset is not None and cell.dataset in datasets else {}
+    given = cell.recipe.get("dataset", {})
+    lacking = {name: value() for name, value in pins.items() if name not in given}
+    return cell.but(recipe={**cell.recipe, "dataset": {**given, **lacking}}) if lacking else cell
 
 
 def positions_of(family: Family, cell: Cell) -> int:
