@@ -6,7 +6,8 @@
 | tokens           | incompatible                  | incompatible           | embedding (may have padding)            |
 | series           | incompatible                  | incompatible           | affine map at every step                |
 
-Where a data set's targets are its later inputs (``language``), families that read later steps are incompatible.
+Where a data set's targets are its later inputs (``language``, ``code``), families that read later steps are
+incompatible.
 
 Heads: for ``class`` and ``scalar`` targets, an affine map of the features averaged over pixels or (unpadded) steps; for
 ``token`` targets, an affine map at every step. The first plain layer and the head are those of arXiv:1505.00387, §3.1.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import sysconfig
-import zlib
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path, PurePath
 from typing import NamedTuple
+from zlib import crc32
 
 from highway_bench.data._files import contents_of
 from highway_bench.data._text_source import TextParts
@@ -34,6 +34,12 @@ class SourceText(NamedTuple):
 def library_folder() -> Path:
     """The folder of the standard library."""
     return Path(sysconfig.get_path("stdlib"))
+
+
+def absent() -> str | None:
+    """Why there is no text, in one line; ``None`` where there is one."""
+    folder = library_folder()
+    return None if any(folder.glob("*.py")) else f"{folder} has no Python files, the source of this Python's library"
 
 
 def standard_library() -> SourceText:
@@ -86,7 +92,7 @@ def fitting(sizes: Mapping[str, int], most: int) -> set[str]:
     The order is fixed and as good as random. A name that does not fit is left out.
     """
     taken: set[str] = set()
-    for name in sorted(sizes, key=lambda name: (zlib.crc32(name.encode()), name)):
+    for name in sorted(sizes, key=lambda name: (crc32(name.encode()), name)):
         if sizes[name] <= most:
             taken.add(name)
             most -= sizes[name]

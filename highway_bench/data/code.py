@@ -5,11 +5,10 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from highway_bench.data._next_byte import NextByte
-from highway_bench.data._standard_library import library_folder, standard_library
+from highway_bench.data._standard_library import absent, standard_library
 from highway_bench.data._text_source import TextParts
 from highway_bench.data.base import register_dataset
 from highway_bench.errors import BadInput
@@ -64,5 +63,4 @@ class Code(NextByte):
         return standard_library().parts
 
     def missing(self) -> str | None:
-        folder = library_folder()
-        return None if any(folder.glob("*.py")) else f"{folder} has no Python files, the source of this Python"
+        return absent()

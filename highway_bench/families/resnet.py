@@ -28,7 +28,7 @@ class Resnet(ConvPair):
     networks, so no population is trained.
     """
 
-    order = None
+    order = 9
     branch_of = None  # conv has no norms, so that it is not the same H with one map
     vmap = False
     trains_alone = True

@@ -104,7 +104,7 @@ class Trainability(Task):
         "rates": RATES.meaning("The learning rates that a tuned run tries."),
         "own_rate": truth().meaning("Whether the rate was chosen for this block and depth: it counts as tuned."),
         "threshold": POSITIVE.meaning(
-            f"The loss that counts as success, in constant predictor's losses; {THRESHOLD} is language's trigram."
+            f"The loss that counts as success, in constant predictor's losses; {THRESHOLD} is a text's trigram."
         ),
         "verdict": truth().meaning("Whether the run counts for a verdict on its depth."),
         "evaluate": one_of("end", "epoch", "never").meaning(

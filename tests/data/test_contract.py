@@ -139,7 +139,9 @@ def test_training_and_test_items_differ(dataset: DataSet) -> None:
     if "min_count" in {item.name for item in dataclasses.fields(dataset)}:
         dataset = dataclasses.replace(dataset, min_count=1)  # type: ignore[call-arg]
     train, test = dataset.load()
-    assert not rows(train.inputs) & rows(test.inputs)
+    both = rows(train.inputs) & rows(test.inputs)
+    # files of source code share lines, such as those of a licence
+    assert len(both) <= (0.001 * len(test.inputs) if dataset.byte_targets else 0)
 
 
 def test_the_same_seed_gives_the_same_data(dataset: DataSet) -> None:
@@ -162,7 +164,9 @@ def test_every_entry_says_what_it_is(name: str) -> None:
 
 
 def test_names() -> None:
-    assert {"adding", "copy", "digits", "language", "mnist", "mnist-5k", "recall", "sentiment", "text"} <= set(datasets)
+    assert {"adding", "code", "copy", "digits", "language", "mnist", "mnist-5k", "recall", "sentiment", "text"} <= set(
+        datasets
+    )
 
 
 def test_an_unknown_name_lists_near_ones() -> None:
@@ -207,6 +211,8 @@ def test_a_name_is_given_once() -> None:
         ("sentiment", {"length": 0}, "length must be"),
         ("sentiment", {"min_count": 0}, "min_count must be"),
         ("text", {"path": ""}, "path must name"),
+        ("code", {"length": 0}, "length must be a whole number, 1 or more, not 0"),
+        ("code", {"digest": 3}, "digest must be a text, not 3"),
     ],
 )
 def test_impossible_options(name: str, options: Mapping[str, Any], fault: str) -> None:

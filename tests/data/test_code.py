@@ -1,0 +1,168 @@
+"""Code: which files are its text, how they are split, and that the texts of two Pythons do not mix."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.data import _standard_library, make_dataset
+from highway_bench.data._ngrams import witten_bell_loss
+from highway_bench.data._standard_library import (
+    MOST_BYTES,
+    MOST_TEST_BYTES,
+    fitting,
+    module_of,
+    source_text,
+    standard_library,
+)
+from highway_bench.errors import BadInput
+from highway_bench.plan.checks import check_cells, check_data
+from highway_bench.plan.plan import Plan
+from highway_bench.plan.selection import Selection
+from highway_bench.tasks import tasks
+from highway_bench.tasks.from_cell import pinned
+
+MakeLibrary = Callable[..., Path]
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeLibrary:
+    """Makes a small standard library, that of the running Python from then on."""
+
+    def make(name: str, *others: str) -> Path:
+        folder = tmp_path / name
+        files = [*(f"module_{number}.py" for number in range(30)), *others]
+        for number, file in enumerate(files):
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_text("".join(f"{name}_{number}_{line} = {line % 7}\n" for line in range(12)))
+        monkeypatch.setattr(_standard_library, "library_folder", lambda: folder)
+        return folder
+
+    return make
+
+
+def code_cell() -> Cell:
+    return Cell(
+        task="trainability",
+        block="pre-norm",
+        family="transformer",
+        family_options={"causal": True},
+        depth=1,
+        width=8,
+        nominal_width=8,
+        batch_size=4,
+        seq_len=16,
+        dataset="code",
+        recipe={"optimiser": "adam", "rate": 0.01, "steps": 2},
+    )
+
+
+def test_the_running_pythons_library() -> None:
+    text = standard_library()
+    train, test = text.parts
+    assert len(train) + len(test) <= MOST_BYTES
+    assert 0.5 * MOST_TEST_BYTES < len(test) <= MOST_TEST_BYTES
+    assert not set(text.train) & set(text.test)
+    assert not {*map(module_of, text.train)} & {*map(module_of, text.test)}
+    for files in (text.train, text.test):
+        assert list(files) == sorted(files)
+        assert not [name for name in files if "site-packages" in name or "/test" in name or "_sysconfigdata" in name]
+    assert {"inspect.py", "json/decoder.py"} <= {*text.train, *text.test}
+    source_text.cache_clear()
+    assert standard_library() == text
+
+
+def test_what_is_no_part_of_the_library(library: MakeLibrary) -> None:
+    others = "site-packages/a.py", "test/b.py", "json/tests/c.py", "idlelib/idle_test/d.py", "__pycache__/e.py"
+    folder = library("one", *others, "_sysconfigdata_x.py", "config-3/x.py", "json/tests.py", "notes.txt")
+    (folder / "empty.py").write_text("")
+    (folder / "z.py").write_bytes((folder / "module_3.py").read_bytes())
+    text = standard_library()
+    found = {*text.train, *text.test}
+    assert found == {*(f"module_{number}.py" for number in range(30)), "json/tests.py"}
+    parts = [b"\n".join((folder / name).read_bytes() for name in part) for part in (text.train, text.test)]
+    assert list(text.parts) == parts
+
+
+@pytest.mark.parametrize(("most", "taken"), [(0, ""), (1, "a"), (3, "ab"), (5, "bc"), (6, "abc")])
+def test_names_are_taken_in_a_fixed_order_while_they_fit(
+    most: int, taken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = {b"b": 0, b"c": 1, b"a": 2}
+    monkeypatch.setattr(_standard_library, "crc32", order.__getitem__)
+    assert fitting({"a": 1, "b": 2, "c": 3}, most) == set(taken)
+
+
+def test_more_than_the_most_bytes(library: MakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = library("one")
+    monkeypatch.setattr(_standard_library, "MOST_BYTES", 2_000)
+    text = source_text(folder)
+    assert 1_500 < sum(map(len, text.parts)) <= 2_000
+    assert len(text.test) > 0
+    source_text.cache_clear()
+
+
+def test_its_target_is_the_trigrams_loss(library: MakeLibrary) -> None:
+    library("one")
+    dataset, parts = make_dataset("code", length=16), standard_library().parts
+    assert dataset.reference_loss == witten_bell_loss(*parts, 3)
+    assert dataset.reference_loss < dataset.chance_loss < math.log(256)
+    assert dataset.causal
+    assert dataset.byte_targets
+    train, _ = dataset.load()
+    assert bytes(byte - 1 for byte in train.inputs.flatten().tolist()) == parts.train[: train.inputs.numel()]
+
+
+def test_every_planned_cell_says_which_text_it_has(library: MakeLibrary) -> None:
+    library("one")
+    selection = Selection(
+        task=("trainability",), block=("plain",), family=("transformer",), dataset="code", device="cpu", seq_len=(16,)
+    )
+    options = {"python": platform.python_version(), "digest": standard_library().digest}
+    cells = Plan.of("smoke", selection).cells
+    assert cells
+    assert [cell.recipe["dataset"] for cell in cells] == [options] * len(cells)
+
+
+def test_two_texts_do_not_mix(library: MakeLibrary) -> None:
+    library("one")
+    first = pinned(code_cell())
+    library("two")
+    second = pinned(code_cell())
+    assert first.key != second.key
+    assert pinned(first) is first
+    assert first.recipe["dataset"]["python"] == second.recipe["dataset"]["python"]
+    check_cells([first, second])
+    check_data([second])
+    with pytest.raises(BadInput, match=r"^code: the text is that of Python 3\..*, digest .*, and here is Python 3\."):
+        check_data([first])
+    with pytest.raises(BadInput, match=r"is that of Python 3\.1\.4, digest \(any\), and here"):
+        make_dataset("code", python="3.1.4").load()
+
+
+def test_a_cell_that_does_not_say_which_text_it_has(library: MakeLibrary) -> None:
+    library("one")
+    with pytest.raises(BadInput, match=r"^a cell on code needs the data set's options python and digest in its recipe"):
+        check_cells([code_cell()])
+
+
+def test_two_steps_of_a_causal_transformer(library: MakeLibrary) -> None:
+    library("one")
+    (outcome,) = tasks.get("trainability").measure([pinned(code_cell())])
+    assert outcome.error is None
+    found = {one.metric: one.value for one in outcome.measurements}
+    assert found["success_loss"] == make_dataset("code").reference_loss
+    assert found["test_bits"] == pytest.approx(float(found["test_loss"] or 0) / math.log(2))
+
+
+def test_a_python_without_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_standard_library, "library_folder", lambda: tmp_path)
+    dataset = make_dataset("code")
+    assert dataset.missing() == f"{tmp_path} has no Python files, the source of this Python's library"
+    with pytest.raises(BadInput, match=r": no Python files, so there is no text of this Python's standard library$"):
+        dataset.load()
