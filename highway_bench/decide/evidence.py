@@ -15,6 +15,7 @@ from highway_bench.decide.candidate import ADAMW, LONGER, REFERENCE, TUNING_SEED
 from highway_bench.decide.ranked import SCHEDULES, RankedPart
 from highway_bench.decide.rates import FIRST_ADAMW_RATES, FIRST_SGD_RATES
 from highway_bench.plan.grid import TRAINED
+from highway_bench.tasks.from_cell import pinned
 
 FRESH = range(5)
 TEXT = (REFERENCE, "residual", "highway-free", "branch-scaled", "layerscale", "deepnorm")
@@ -96,7 +97,7 @@ def text(dataset: str, *, width: int = language.WIDTH, steps: int = TEXT_STEPS) 
     warm_up = language.RECIPE["warm_up"] * steps // language.RECIPE["steps"]
     recipe = {**language.RECIPE, "steps": steps, "warm_up": warm_up}
     cell = trained("transformer", width=width, batch=language.BATCH, dataset=dataset, recipe=recipe)
-    return cell.but(family_options={"causal": True})
+    return pinned(cell.but(family_options={"causal": True}))
 
 
 def trained(family: str, *, width: int, batch: int, dataset: str, recipe: dict[str, Any]) -> Cell:
