@@ -22,7 +22,9 @@ STORE = Path("reports/decide.sqlite")
 
 
 def decide(
-    part: Annotated[str, typer.Option(help="The part: dense, vision, language, seconds or costs.")] = "vision",
+    part: Annotated[
+        str, typer.Option(help="The part: dense, vision, language, seconds, costs, or one of docs/decide.md.")
+    ] = "vision",
     family: Annotated[list[str] | None, typer.Option(help="Only these families of the part.")] = None,
     engine: EngineName = "local",
     address: ClusterAddress = None,

@@ -1,0 +1,75 @@
+"""The longer parts: which runs they have, in which order, and that each ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from highway_bench.cell import Cell
+from highway_bench.data import make_dataset
+from highway_bench.decide import evidence
+from highway_bench.decide.candidate import REFERENCE, TrainingEnd
+from highway_bench.decide.protocol import PARTS
+from highway_bench.decide.ranked import RankedPart
+
+NAMES = ("resnet", "long", "code", "new", "deep", "mnist", "wide")
+
+
+def part_of(name: str) -> RankedPart:
+    if name == "mnist" and make_dataset("mnist").missing():
+        pytest.skip("MNIST is missing")
+    part = PARTS[name](None)
+    assert isinstance(part, RankedPart)
+    return part
+
+
+def fresh(cells: list[Cell]) -> list[Cell]:
+    return [cell for cell in cells if cell.trial is None]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_part_tries_every_start_and_ends(name: str) -> None:
+    part = part_of(name)
+    cells = part.usual_cells()
+    assert len(cells) == len(set(cells))
+    assert {(cell.block, cell.start) for cell in cells} == {
+        (one.template.block, one.template.start) for one in part.candidates
+    }
+    finals = Counter((cell.block, cell.depth, cell.recipe["optimiser"]) for cell in fresh(cells))
+    blocks, depths = ({key[index] for key in finals} for index in (0, 1))
+    assert REFERENCE in blocks
+    assert {depth for one in part.candidates for depth in one.depths} == depths
+
+
+def test_the_first_three_of_resnet_have_ten_seeds_and_its_reference_whole_schedules() -> None:
+    part = evidence.resnet()
+    cells = fresh(part.usual_cells())
+    seeds = Counter((cell.depth, cell.block) for cell in cells if cell.recipe["steps"] == evidence.RESNET_STEPS)
+    assert sorted(seeds.values()) == [5] * 15 + [10] * 9
+    others = [cell for cell in cells if cell.recipe["steps"] != evidence.RESNET_STEPS]
+    assert Counter(cell.recipe["steps"] for cell in others) == dict.fromkeys((300, 600, 2_400, 4_800), 3)
+    assert {(cell.block, cell.depth, cell.recipe["verdict"]) for cell in others} == {(REFERENCE, 10, False)}
+    assert {cell.recipe["warm_up"] for cell in others} == {25, 50, 200, 400}
+
+
+def test_the_better_start_goes_on() -> None:
+    part, trainings = evidence.wide(), {}
+    while new := part.pending(trainings):
+        for cell in new:
+            trainings[cell] = TrainingEnd(1.0 if cell.start == "depth-aware" else 2.0, success=True)
+    starts = {(one.template.block, one.template.start) for one in part.candidates}
+    expected = {(block, "depth-aware" if (block, "depth-aware") in starts else "published") for block, _ in starts}
+    assert {(cell.block, cell.start) for cell in fresh(list(trainings))} == expected
+
+
+def test_longer_language_has_the_six_thousand_steps_as_its_last_rung() -> None:
+    steps = Counter(cell.recipe["steps"] for cell in fresh(evidence.long().usual_cells()) if cell.block == REFERENCE)
+    assert steps == {375: 3, 750: 3, 1_500: 3, 3_000: 3, 6_000: 5}
+
+
+def test_code_names_its_text() -> None:
+    pins = {
+        (cell.recipe["dataset"]["python"], cell.recipe["dataset"]["digest"]) for cell in evidence.code().usual_cells()
+    }
+    assert len(pins) == 1
