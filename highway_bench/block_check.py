@@ -97,12 +97,16 @@ class Subject:
 
 
 def check_block(name: str, *, in_families: Sequence[str] = ("*",)) -> list[CheckResult]:
-    """Check the block ``name`` against the contract in each family, registered or ``module:factory``.
+    """Check the block ``name`` against the contract in each family that it can join, registered or ``module:factory``.
 
-    Raises ``UnknownName`` for an unknown name, and ``BadInput`` for a user's layer that cannot be measured under it.
+    Raises ``UnknownName`` for an unknown name, and ``BadInput`` for a user's layer that cannot be measured under it, or
+    where the block can join none of the families.
     """
     spec = blocks.get(name)
-    subjects = [Subject(spec, make_family(family)) for family in select_families(*in_families)]
+    every = [Subject(spec, make_family(family)) for family in select_families(*in_families)]
+    subjects = [one for one in every if spec.refusal(one.family) is None]
+    if not subjects:
+        spec.check_family(every[0].family)
     preflight(subject.cell for subject in subjects)
     with prints_to_stderr():
         return [result for subject in subjects for result in check_results(subject)]

@@ -27,7 +27,7 @@ _FAMILIES = _literal_calls(PACKAGE / "families", "register_family")
 
 SUITE = _Suite(
     core=_CORE,
-    others=tuple(sorted(set(_BLOCKS) - set(_CORE))),
+    others=tuple(sorted(name for name, about in _BLOCKS.items() if name not in _CORE and "needs" not in about)),
     families=tuple(sorted(name for name, about in _FAMILIES.items() if about.get("group") != "variant")),
     timed=("conv", "bilstm", "transformer"),
 )

@@ -10,7 +10,7 @@ from highway_bench.blocks import BlockGroup, blocks
 from highway_bench.cell import StartName
 from highway_bench.decide.candidate import REFERENCE
 from highway_bench.families import Family
-from highway_bench.plan.expand import differs
+from highway_bench.plan.expand import joins
 
 GROUPS: Final[tuple[BlockGroup, ...]] = ("core", "modern", "own")
 
@@ -32,14 +32,17 @@ def connections_for(family: Family, patterns: Sequence[str] = ()) -> list[Connec
     Controls and variants are among them only where a pattern is their full name. When time is short, the last ones are
     left out: first come the depth-aware starts (the only start of blocks that depend on depth in any case) in the order
     of the blocks, plain last; then the other starts in the same order. Raises ``UnknownName`` for a pattern that
-    matches nothing.
+    matches nothing, and ``BadInput`` for a full name of a block that ``family`` cannot have.
     """
     chosen = blocks.select(*(patterns or ["*"]), REFERENCE)
     specs = [blocks.get(name) for name in chosen if blocks.get(name).group in GROUPS or name in patterns]
+    for spec in specs:
+        if spec.name in patterns:
+            spec.check_family(family)
     ranks: dict[Connection, tuple[bool, bool, bool, float, str]] = {}
     for spec in specs:
         starts = [start.name for start in spec.starts if start.init in family.inits]
-        if starts and differs(spec.name, family):
+        if starts and joins(spec.name, family):
             main: StartName = "depth-aware" if "depth-aware" in starts else starts[0]
             for start in starts:
                 reference = spec.name == REFERENCE and start == main

@@ -88,6 +88,7 @@ class BlockSpec:
     ``starts`` are the ways in which the block may begin, at most two; the first is that of its default options.
     ``evidence`` says where the equation and its start are from, ``init_state`` what the first start makes of a stack.
     ``sublayers`` is the least number of transforms a layer with which the block differs from all others.
+    ``needs`` names a family whose transform must be among those of a layer, such as ``attention``.
 
     ``group`` decides who measures it. ``core``: every profile, and the history over its whole grid. ``modern``: the
     profiles that name this group, and other profiles where it is selected. ``control``, a control of one experiment
@@ -111,6 +112,7 @@ class BlockSpec:
     evidence: EvidenceKind = "ours"
     init_state: InitState = "mix"
     sublayers: int = 1
+    needs: str | None = None
     order: int | None = None
     group: BlockGroup = "own"
     baseline: bool = False
@@ -144,6 +146,17 @@ class BlockSpec:
             for part in family.sublayers
         )
         return maps + positions * _of_one_layer(self.extra_flops, family, width)
+
+    def refusal(self, family: Family) -> str | None:
+        """Why the block cannot join ``family``, in one line; ``None`` where it can."""
+        if self.needs is None or any(part.name == self.needs for part in family.sublayers):
+            return None
+        return f"block {self.name!r} needs the transform of family {self.needs!r}, which {family.name!r} does not have"
+
+    def check_family(self, family: Family) -> None:
+        """Raise ``BadInput`` for a family that the block cannot join."""
+        if (refusal := self.refusal(family)) is not None:
+            raise BadInput(refusal)
 
     def start(self, name: str) -> Start:
         """The start called ``name``; raises ``UnknownName`` for one that the block does not have."""

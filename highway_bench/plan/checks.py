@@ -49,9 +49,19 @@ def check_selection(selection: Selection) -> None:
 
 
 def check_grids(grids: Sequence[Grid], selection: Selection) -> None:
-    """Raise ``BadInput`` for options and recipe words that none of ``grids`` accepts."""
+    """Raise ``BadInput`` for blocks, options and recipe words that none of ``grids`` accepts."""
+    check_families(grids, selection)
     check_block_and_family_options(grids, selection)
     check_recipe(grids, selection)
+
+
+def check_families(grids: Sequence[Grid], selection: Selection) -> None:
+    """Raise ``BadInput`` for a block that the selection names in full and that no chosen family can have."""
+    for name in selection.block:
+        having = [grid for grid in grids if name in blocks and name in grid_blocks(grid, selection)]
+        refused = [blocks.get(name).refusal(family) for grid in having for family in grid_families(grid, selection)]
+        if refused and all(refused):
+            raise BadInput(refused[0])
 
 
 def check_block_and_family_options(grids: Sequence[Grid], selection: Selection) -> None:
