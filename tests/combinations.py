@@ -1,7 +1,8 @@
 """Blocks in families, as the tests that run over both registries take them.
 
 A core block is tested in every family. All other blocks, a newly registered one included, are tested in one family of
-vectors and one of sequences, and in ``conv`` where the test is about images or a change of dimension.
+vectors and one of sequences, and in ``conv`` where the test is about images or a change of dimension. A block that
+needs a transform is tested in those that have it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from highway_bench.blocks import blocks
-from highway_bench.families import families
+from highway_bench.families import families, make_family
 from highway_bench.tasks import tasks
 
 CORE = [name for name in blocks if blocks.get(name).group == "core"]
@@ -24,7 +25,16 @@ IMAGES = [name for name in families if families.get(name).kind == "image"]
 
 def families_of(block: str, *also: str) -> list[str]:
     """The families in which ``block`` is tested: all for a core block; for another, ``FEW`` and ``also``."""
-    return families.names() if block in CORE else [*FEW, *also]
+    chosen = families.names() if block in CORE else [*FEW, *also]
+    return [name for name in chosen if can_join(block, name)]
+
+
+def can_join(block: str, family: str) -> bool:
+    """Whether ``family`` has the transform that ``block`` needs."""
+    return blocks.get(block).refusal(make_family(family)) is None
+
+
+IN_DENSE = [name for name in blocks if can_join(name, "dense")]
 
 
 def combinations(*also: str, of: Collection[str] | None = None) -> list[Any]:

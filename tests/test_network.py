@@ -10,14 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.architectures import architectures
-from highway_bench.blocks import blocks
 from highway_bench.blocks._parts import Copies, SumThen
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import make_family
 from highway_bench.families.parts import Carry
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import Stack, build
-from tests.combinations import IMAGES, combinations
+from tests.combinations import IMAGES, IN_DENSE, combinations
 
 
 @pytest.mark.parametrize(("block", "family"), combinations("conv"))
@@ -218,7 +217,7 @@ def test_sites_count_through_all_stages() -> None:
     assert biases == {-2.9957}  # -ln 20
 
 
-@pytest.mark.parametrize("name", blocks.names())
+@pytest.mark.parametrize("name", IN_DENSE)
 def test_a_stack_is_its_stage(name: str) -> None:
     one, other = (
         build(name, "dense", seed=1, **size)  # type: ignore[arg-type]

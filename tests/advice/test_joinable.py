@@ -84,7 +84,10 @@ def test_starts_and_blocks_that_a_layer_can_carry(layers: str, ask: Ask) -> None
     own = ask(f"{layers}:fine", block=())
     assert ("plain", "depth-aware") not in own.connections  # orthogonal weights are not a user's layer's
     assert {one.block for one in ask(block=()).connections} >= {"plain", "rezero", "mhc"}
-    assert not {one.block for one in own.connections} & {"parallel", "hc-static"}  # two sublayers; a variant
+    left_out = {"parallel", "hc-static", "value-residual"}  # two sublayers; a variant; attention's values
+    assert not {one.block for one in own.connections} & left_out
+    with pytest.raises(BadInput, match=r"^block 'value-residual' needs the transform of family 'attention', which "):
+        ask(f"{layers}:fine", block=("value-residual",))
     assert ("hc-static", "published") in ask(block=("hc-static",)).connections
     first = ask(block=()).connections[:3]
     assert first == [("pre-norm", "depth-aware"), ("highway", "depth-aware"), ("highway-free", "depth-aware")]

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.analysis.mixing import DepthMixing, depth_mixing
-from highway_bench.blocks import blocks
 from highway_bench.families import families, make_family
 from highway_bench.network import Stack, build
+from tests.combinations import FEW, combinations
 
 WIDTH, DEPTH = 8, 4
+NOT_LINEAR = ("gru-gate", "gated-residual")  # a branch is squashed by tanh; what a branch reads is a mean of norms
 
 
 def stack_of(block: str, family: str = "dense", **options: Any) -> tuple[Stack, Tensor]:
@@ -108,8 +109,7 @@ def test_a_norm_of_the_stream_divides_all_that_came_before() -> None:
     assert mixing_of(stack, x).weights[1] == pytest.approx(weights)
 
 
-@pytest.mark.parametrize("block", [name for name in blocks if name != "gru-gate"])  # its branch is squashed by tanh
-@pytest.mark.parametrize("family", ["dense", "transformer"])
+@pytest.mark.parametrize(("block", "family"), [one for one in combinations(of=FEW) if one.values[0] not in NOT_LINEAR])
 def test_the_shares_of_a_layer_sum_to_one(block: str, family: str) -> None:
     stack, x = stack_of(block, family)
     source = torch.Generator().manual_seed(4)

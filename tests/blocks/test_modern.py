@@ -16,7 +16,7 @@ from highway_bench.blocks.mhc import sinkhorn
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import make_family
 from highway_bench.network import Stack, build
-from tests.combinations import CORE, FEW, MODERN, families_of
+from tests.combinations import CORE, FEW, MODERN, can_join, families_of
 
 WIDTH, DEPTH = 8, 3
 FAMILIES = [*FEW, "conv"]
@@ -240,6 +240,56 @@ def attn_residual_block(stack: Stack, x: Tensor, family: str) -> Tensor:
     return attn_residual(stack, x, family, 8)
 
 
+def residual_relu(stack: Stack, x: Tensor, family: str) -> Tensor:
+    for join in stack.joins:
+        x = (x + join.transform(x)).clamp(min=0)
+    return x
+
+
+def layer_scalar(stack: Stack, x: Tensor, family: str) -> Tensor:
+    per_layer = len(stack.joins) // DEPTH
+    for index, join in enumerate(stack.joins, start=1):
+        x = x + join.output_norm(join.transform(join.norm(x)))
+        x = x * join.scale if index % per_layer == 0 else x
+    return stack.leave(x)
+
+
+def gated_read(read: nn.Module, streams: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """u and h, features last."""
+    down, up = (part.weight.flatten(1) for part in (read.down, read.up))
+    u = torch.cat([rms(x) for x in streams], -1) * (1 + read.gain)
+    hidden = u / 4 @ down.T
+    gated = torch.sigmoid(hidden * torch.sigmoid(hidden) @ up.T) * u
+    return u, sum(gated.split(WIDTH, -1)) / 4
+
+
+def gated_residual(stack: Stack, x: Tensor, family: str) -> Tensor:
+    streams = [features_last(x, family)] * 4
+    for join in stack.joins:
+        u, h = gated_read(join.read, streams)
+        write = 2 * torch.sigmoid(u / 4 @ join.inject.weight.flatten(1).T)
+        branch = features_last(join.transform(features_back(h, family)), family)
+        streams = [one + write[..., s, None] * branch for s, one in enumerate(streams)]
+    return features_back(gated_read(stack.leave.read, streams)[1], family)
+
+
+def value_residual(stack: Stack, x: Tensor, family: str) -> Tensor:
+    first = None
+    for join in stack.joins:
+        normed, part = join.norm(x), join.transform
+        if not hasattr(part, "inward"):
+            x = x + part(normed)
+            continue
+        query, key, value = (normed @ part.inward.weight.T + part.inward.bias).split(WIDTH, -1)
+        first = value if first is None else first
+        value = (first + value) / 2
+        mixed = []
+        for q, k, v in zip(*(one.split(WIDTH // part.heads, -1) for one in (query, key, value)), strict=True):
+            mixed.append((q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v)
+        x = x + part.outward(torch.cat(mixed, -1))
+    return stack.leave.module(x)
+
+
 ORACLES: dict[str, Callable[[Stack, Tensor, str], Tensor]] = {
     "rezero": rezero,
     "layerscale": layerscale,
@@ -262,6 +312,10 @@ ORACLES: dict[str, Callable[[Stack, Tensor, str], Tensor]] = {
     "hc-identity": hc_identity,
     "attn-residual": attn_residual,
     "attn-residual-block": attn_residual_block,
+    "residual-relu": residual_relu,
+    "layer-scalar": layer_scalar,
+    "gated-residual": gated_residual,
+    "value-residual": value_residual,
 }
 
 
@@ -269,8 +323,9 @@ def test_every_modern_block_has_an_oracle() -> None:
     assert set(MODERN) <= ORACLES.keys()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("block", ORACLES)
+@pytest.mark.parametrize(
+    ("block", "family"), [(block, family) for block in ORACLES for family in FAMILIES if can_join(block, family)]
+)
 def test_each_block_is_its_formula(block: str, family: str) -> None:
     stack, x = shaken(block, family)
     near = 1e-4 if "mhc" in block or block == "hc-identity" else 1e-10  # the code adds small constants in Sinkhorn
@@ -315,6 +370,40 @@ def test_layerscale_starts_by_its_depth_and_is_pre_norm_at_one() -> None:
         nn.init.ones_(join.scale)
     x = torch.randn(3, WIDTH)
     torch.testing.assert_close(here(x), there(x))
+
+
+def test_the_values_of_one_layer_are_mixed_with_nothing_and_none_are_kept() -> None:
+    """A second forward pass, of another batch, begins with its own values."""
+    for depth in (1, 2):
+        here, there = (
+            cast(Stack, build(name, "attention", width=WIDTH, depth=depth, seed=5))
+            for name in ("value-residual", "pre-norm")
+        )
+        x = torch.randn(3, 5, WIDTH)
+        assert torch.equal(here(x), there(x)) == (depth == 1)
+        expected = here(x[:1])
+        here(x)
+        torch.testing.assert_close(here(x[:1]), expected, rtol=0, atol=0)
+        assert all(join.first is None for join in here.joins)
+
+
+def test_a_block_that_needs_attention_is_refused_elsewhere() -> None:
+    for family in ("dense", "conv", "bilstm", "mlp", nn_family()):
+        with pytest.raises(
+            BadInput, match=r"^block 'value-residual' needs the transform of family 'attention', which "
+        ):
+            build("value-residual", family, width=WIDTH, depth=1)
+
+
+def test_streams_part_only_where_they_are_written_apart() -> None:
+    stack = cast(Stack, build("gated-residual", "dense", width=WIDTH, depth=2, seed=1))
+    x = torch.randn(3, WIDTH)
+    streams = stack.joins[0](stack.enter(x))
+    assert not torch.allclose(streams[0], streams[1])
+    nn.init.zeros_(stack.joins[0].inject.weight)
+    nn.init.zeros_(stack.joins[0].read.up.weight)
+    streams = stack.joins[0](stack.enter(x))
+    torch.testing.assert_close(streams, (x + stack.joins[0].transform(rms(x) / 2)).expand(4, -1, -1))
 
 
 def test_keel_with_a_factor_of_one_and_no_inner_norm_is_post_norm() -> None:

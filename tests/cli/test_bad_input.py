@@ -72,6 +72,14 @@ CASES = {
     "unknown task": ((*RUN, "thrughput"), "unknown task 'thrughput'; did you mean throughput?"),
     "unknown block": ((*RUN, "--block", "higway"), "unknown block 'higway'; did you mean highway, highway-free?"),
     "wildcard of nothing": ((*RUN, "--block", "zz*"), "unknown block 'zz*'; known: "),
+    "a block that needs another family": (
+        (*RUN, "--family", "dense", "--block", "value-residual"),
+        "block 'value-residual' needs the transform of family 'attention', which 'dense' does not have",
+    ),
+    "check of a block that needs another family": (
+        ("check", "value-residual", "--family", "dense"),
+        "block 'value-residual' needs the transform of family 'attention', which 'dense' does not have",
+    ),
     "unknown family": ((*RUN, "--family", "dens"), "unknown family 'dens'; did you mean dense"),
     "unknown profile": ((*RUN[:1], "--profile", "smok"), "unknown profile 'smok'; did you mean smoke?"),
     "unknown data set": ((*RUN, "--dataset", "mnst"), "unknown data set 'mnst'; did you mean mnist"),

@@ -25,6 +25,7 @@ from highway_bench.blocks import blocks
 from highway_bench.families import families
 from highway_bench.history import Paths
 from highway_bench.measure.clock import ALL_CAPPED, Stopwatch
+from tests.combinations import can_join
 
 PROJECT = Path(__file__).resolve().parents[2]
 BENCHES = PROJECT / "benches/history"
@@ -41,6 +42,7 @@ def test_the_suite_has_the_registered_blocks_and_families(suite: Suite) -> None:
         name
         for name in blocks.names()
         if blocks.module_of(name).startswith("highway_bench.blocks.") and blocks.get(name).group != "control"
+        if can_join(name, suite.deep)
     ]
     assert sorted(suite.core + suite.others) == sorted(ours)
     assert suite.families == tuple(sorted(name for name in families if families.get(name).group == "core"))

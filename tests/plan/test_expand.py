@@ -15,6 +15,7 @@ from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.families import family, make_family
 from highway_bench.matching import matched_width
 from highway_bench.plan import checks, expand
+from highway_bench.plan.expand import joins
 from highway_bench.plan.grid import TIMED_GPU, Grid, Sizes, skipping_ladder
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES, Profile
@@ -63,6 +64,12 @@ def test_tasks_blocks_and_families_are_chosen_by_wildcard() -> None:
     assert values(found, "task") == {"memory"}
     assert values(found, "block") == {"plain", "highway", "highway-free"}
     assert values(found, "family") == {"dense", "dense-pair"}
+
+
+def test_a_block_that_needs_attention_is_planned_where_there_is_some() -> None:
+    for named in ("value-residual", "*"):
+        found = cells("standard", task=["memory"], block=[named], family=["dense", "transformer"])
+        assert values([cell for cell in found if cell.block == "value-residual"], "family") == {"transformer"}
 
 
 def test_a_control_is_measured_where_it_is_asked_for_by_name() -> None:
@@ -305,7 +312,8 @@ def test_a_layer_of_each_kind_takes_part_in_its_kinds_grids(
     assert values(found, "family") == {f"{module}:{kind}"}
     trained = [cell for cell in found if cell.task == "trainability"]
     trains_modern = (profile, kind) == ("smoke", "sequence")
-    modern = {name for name in blocks if blocks.get(name).group == "modern" and blocks.get(name).sublayers == 1}
+    layer = make_family(f"{module}:{kind}")
+    modern = {name for name in blocks if blocks.get(name).group == "modern" and joins(name, layer)}
     assert {cell.block for cell in trained} == UNASKED | (modern if trains_modern else set())
     tuned = [cell for cell in trained if cell.recipe["rate"] == "tuned"]
     assert bool(tuned) == (kind == "vector")

@@ -16,6 +16,7 @@ from highway_bench.families.attention import Attention
 from highway_bench.families.conv import Conv
 from highway_bench.families.mlp import Mlp
 from highway_bench.families.transformer import Transformer
+from highway_bench.plan.expand import joins
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES, SMOKE, get_profile
 from highway_bench.plan.selection import Selection
@@ -33,7 +34,7 @@ MODERN = {
     for name in blocks.names()
     if blocks.get(name).group == "modern"
     for family in FAMILIES
-    if len(make_family(family).sublayers) >= blocks.get(name).sublayers
+    if joins(name, make_family(family))
 }
 CPU = Selection(device="cpu")
 TIMED = ("throughput", "memory", "cost")  # tasks whose widths are those of timed networks

@@ -24,7 +24,7 @@ from highway_bench.tasks._network_record import NetworkRecord
 from highway_bench.tasks.search_trials import SEARCH_SEED
 from highway_bench.training.checkpoint import CheckpointFolder
 from highway_bench.training.evaluation import evaluate
-from tests.combinations import CORE
+from tests.combinations import CORE, IN_DENSE
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("gates")
@@ -150,7 +150,7 @@ def test_a_network_that_goes_on_from_a_checkpoint_measures_its_start(digits: Mak
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("block", blocks.names())
+@pytest.mark.parametrize("block", IN_DENSE)
 def test_every_block_ends_in_rows_that_the_store_can_distinguish(digits: MakeCell, block: str) -> None:
     result = run(digits(block, steps=4))
     keys = [(one.metric, one.axis, one.index) for one in result]

@@ -7,11 +7,10 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.tasks import Skip, tasks
 from highway_bench.tasks._step import StackStep
-from tests.combinations import combinations
+from tests.combinations import IN_DENSE, combinations
 
 pytestmark = pytest.mark.gpu
 MakeCell = Callable[..., Cell]
@@ -32,7 +31,7 @@ def test_forward_and_backward_are_the_cpus(cell: MakeCell, block: str, family: s
 
 
 @pytest.mark.parametrize("phase", ["forward", "forward-backward"])
-@pytest.mark.parametrize("block", blocks.names())
+@pytest.mark.parametrize("block", IN_DENSE)
 def test_a_replayed_graph_gives_what_eager_gives(
     cell: MakeCell, block: str, phase: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
