@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from highway_bench.blocks import blocks
+from highway_bench.blocks import blocks, scalar_names
 from highway_bench.blocks.layerscale import first_scale
 from highway_bench.blocks.mhc import sinkhorn
 from highway_bench.errors import BadInput, UnknownName
@@ -387,11 +387,20 @@ def test_the_values_of_one_layer_are_mixed_with_nothing_and_none_are_kept() -> N
         assert all(join.first is None for join in here.joins)
 
 
+def test_a_scalar_a_layer_begins_at_one_and_is_sandwich_norm_there() -> None:
+    here, there = (
+        cast(Stack, build(name, "transformer", width=WIDTH, depth=DEPTH, seed=5))
+        for name in ("layer-scalar", "sandwich-norm")
+    )
+    x = torch.randn(3, 5, WIDTH)
+    assert torch.equal(here(x), there(x))
+    assert scalar_names(here) == {f"joins.{2 * layer + 1}.scale" for layer in range(DEPTH)}
+
+
 def test_a_block_that_needs_attention_is_refused_elsewhere() -> None:
+    says = r"^block 'value-residual' needs the transform of family 'attention', which '.*' does not have$"
     for family in ("dense", "conv", "bilstm", "mlp", nn_family()):
-        with pytest.raises(
-            BadInput, match=r"^block 'value-residual' needs the transform of family 'attention', which "
-        ):
+        with pytest.raises(BadInput, match=says):
             build("value-residual", family, width=WIDTH, depth=1)
 
 
