@@ -17,7 +17,7 @@ from highway_bench.families import make_family
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import Stack
 from highway_bench.stem_head import Incompatible
-from tests.combinations import CORE
+from tests.combinations import CORE, can_join
 
 NORMED: Mapping[str, Any] = {"branch_norm": True, "norm_kind": "batch"}
 GATED: Mapping[str, Any] = {**NORMED, "gate": "pair", "last_activation": "relu"}
@@ -72,7 +72,12 @@ POOLS_OR_PROJECTS = ("conv-highway", "cifar-resnet-b")
 
 @pytest.mark.parametrize(
     ("name", "block"),
-    [(name, block) for name in SMALL for block in blocks if block in CORE or name in POOLS_OR_PROJECTS],
+    [
+        (name, block)
+        for name in SMALL
+        for block in blocks
+        if block in CORE or (name in POOLS_OR_PROJECTS and can_join(block, "conv"))
+    ],
 )
 def test_every_block_fills_every_architecture(name: str, block: str) -> None:
     depth, inputs = SMALL[name]

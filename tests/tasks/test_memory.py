@@ -8,7 +8,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.tasks import Skip, tasks
-from tests.combinations import CORE, MODERN, combinations
+from tests.combinations import CORE, MODERN, combinations, families_of
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("memory")
@@ -52,8 +52,9 @@ def test_a_residual_dense_stack_by_hand(cell: MakeCell) -> None:
 
 @pytest.mark.parametrize("block", [*CORE, *MODERN])
 def test_saved_activations_grow_by_the_layer(cell: MakeCell, block: str) -> None:
+    family = families_of(block)[0]
     three, four, five = (
-        float(measured(cell("memory", block, depth=depth))["saved_activations"] or 0) for depth in (3, 4, 5)
+        float(measured(cell("memory", block, family, depth=depth))["saved_activations"] or 0) for depth in (3, 4, 5)
     )
     if block in ("dense-average", "attn-residual"):  # each layer reads all before it
         assert five - four >= four - three > 0
