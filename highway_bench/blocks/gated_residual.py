@@ -43,7 +43,7 @@ def _flops(family: Family, width: int, joins: int) -> int:
     extra_parameters=_parameters,
     extra_flops=_flops,
     starts=(Start("published", "γ = 0, small random maps"), SCALED_BRANCH),
-    evidence="paper",
+    evidence="code",
     group="modern",
     order=24,
 )

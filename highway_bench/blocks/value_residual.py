@@ -19,7 +19,7 @@ from highway_bench.families.attention import SelfAttention
     norms=1,
     leave_norms=1,
     starts=(PUBLISHED, SCALED_BRANCH),
-    evidence="code",
+    evidence="paper",
     needs="attention",
     group="modern",
     order=25,

@@ -57,11 +57,12 @@ def check_grids(grids: Sequence[Grid], selection: Selection) -> None:
 
 def check_families(grids: Sequence[Grid], selection: Selection) -> None:
     """Raise ``BadInput`` for a block that the selection names in full and that no chosen family can have."""
-    for name in selection.block:
-        having = [grid for grid in grids if name in blocks and name in grid_blocks(grid, selection)]
-        refused = [blocks.get(name).refusal(family) for grid in having for family in grid_families(grid, selection)]
-        if refused and all(refused):
-            raise BadInput(refused[0])
+    for spec in (blocks.get(name) for name in selection.block if name in blocks):
+        if spec.needs is not None:
+            having = [grid for grid in grids if spec.name in grid_blocks(grid, selection)]
+            every = [family for grid in having for family in grid_families(grid, selection)]
+            if every and all(spec.refusal(family) for family in every):
+                spec.check_family(every[0])
 
 
 def check_block_and_family_options(grids: Sequence[Grid], selection: Selection) -> None:

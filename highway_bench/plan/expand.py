@@ -117,7 +117,7 @@ def joins(name: str, family: Family) -> bool:
 
 
 def is_named(name: str, family: Family, selection: Selection) -> bool:
-    """Whether the selection names a block that can join ``family`` in full."""
+    """Whether the selection names the block in full, and it can join ``family``."""
     return name in selection.block and blocks.get(name).refusal(family) is None
 
 
