@@ -36,6 +36,7 @@ def test_settings_are_distinct_and_have_a_users_layer() -> None:
     assert cost_known.USERS in {one.family for one in every}
 
 
+@pytest.mark.slow
 def test_a_setting_is_measured_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
@@ -55,6 +56,7 @@ def test_a_setting_is_measured_once(
     assert "| dense | 1 | 1 | 1.00 to 1.00 |" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_training_that_diverged_has_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hopeless = SMALL[0].but(block="residual", depth=40, recipe=cost_known.RECIPE | {"rate": 1e6, "steps": 20})
     monkeypatch.setattr(cost_known, "predictions", lambda cell: {})
@@ -64,6 +66,7 @@ def test_a_training_that_diverged_has_no_time(tmp_path: Path, monkeypatch: pytes
     assert line["peak_bytes"] > 0
 
 
+@pytest.mark.slow
 def test_a_setting_that_failed_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
