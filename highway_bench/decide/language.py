@@ -15,8 +15,9 @@ from typing import Any
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import ADAMW, REFERENCE, TUNING_SEEDS, Candidate, Trainings, starts_of
 from highway_bench.decide.part import Part
-from highway_bench.decide.rates import FIRST_ADAMW_RATES, around, size
+from highway_bench.decide.rates import FIRST_ADAMW_RATES, around
 from highway_bench.plan.matched import matched
+from highway_bench.success.rates import size
 
 BLOCKS = (  # those of the committed rows: a block that is registered later is not among them
     "attn-residual",

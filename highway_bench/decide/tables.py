@@ -12,7 +12,6 @@ from scipy import stats
 from highway_bench.decide.candidate import REFERENCE
 from highway_bench.decide.language import DEEP, SHALLOW, WIDER, WIDTH
 from highway_bench.decide.published import PUBLISHED
-from highway_bench.decide.rates import size
 from highway_bench.measure.paired import BySeed, Contrast, contrasts
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
@@ -22,6 +21,7 @@ from highway_bench.report.results import Results
 from highway_bench.report.rows import groups, recipe_of, rows_of, start_of, without_start
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.success.ladder import FEW, LEAST_SEEDS
+from highway_bench.success.rates import size
 
 LANGUAGE: Final = "language"
 SETTING: Final = ("nominal_width", "depth")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 
 from highway_bench.families import make_family
@@ -42,10 +44,10 @@ def searched(trials: pd.DataFrame, trainings: pd.DataFrame) -> pd.DataFrame:
     """By label, the ``activation`` of the trial whose rate the networks have, and how many ``trials`` of each train."""
     default = make_family("dense").activation  # type: ignore[attr-defined]
     trials = trials.assign(g=[recipe_of(options).get("activation", default) for options in trials["family_options"]])
-    rates = trainings.groupby("label")["rate"].first()
+    rates = dict(trainings.groupby("label")["rate"].first())
     records = {}
     for label, own in trials.groupby("block"):
-        chosen = own.loc[own["rate"].eq(rates.get(label)), "g"]
+        chosen = own["g"][own["rate"] == rates.get(label, math.nan)]
         counts = [f"{g} {int(part['success'].eq(1).sum())} of {len(part)}" for g, part in own.groupby("g")]
         records[label] = {"activation": "".join(chosen[:1]), "trials": ", ".join(counts)}
     return pd.DataFrame.from_dict(records, orient="index", columns=["activation", "trials"])
