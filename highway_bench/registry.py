@@ -11,15 +11,15 @@ import fnmatch
 import importlib
 import pkgutil
 import re
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import entry_points
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from .errors import USER_ERRORS, BadInput, DuplicateName, UnknownName
-from .terminal import prints_to_stderr
 
 T = TypeVar("T")
 
@@ -186,7 +186,7 @@ def _importing(what: str) -> Iterator[None]:
     A script that calls ``sys.exit`` is one of these errors. What it prints goes to stderr.
     """
     try:
-        with prints_to_stderr():
+        with redirect_stdout(sys.stderr):
             yield
     except BadInput:
         raise

@@ -1,8 +1,9 @@
 """Blocks in families, as the tests that run over both registries take them.
 
-A core block is tested in every family. All other blocks, a newly registered one included, are tested in one family of
-vectors and one of sequences, and in ``conv`` where the test is about images or a change of dimension. A block that
-needs a transform is tested in those that have it.
+A core block is tested in every family. A control, which is a variant of one that is tested, is tested in one of vectors.
+All other blocks, a newly registered one included, are tested in one family of vectors and one of sequences, and in
+``conv`` where the test is about images or a change of dimension. A block that needs a transform is tested in those that
+have it.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ IMAGES = [name for name in families if families.get(name).kind == "image"]
 
 
 def families_of(block: str, *also: str) -> list[str]:
-    """The families in which ``block`` is tested: all for a core block; for another, ``FEW`` and ``also``."""
-    chosen = families.names() if block in CORE else [*FEW, *also]
+    """The families in which ``block`` is tested: all for a core block, one for a control; else ``FEW`` and ``also``."""
+    is_control = blocks.get(block).group == "control"
+    chosen = families.names() if block in CORE else FEW[:1] if is_control else [*FEW, *also]
     return [name for name in chosen if can_join(block, name)]
 
 

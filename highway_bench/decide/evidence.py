@@ -12,6 +12,7 @@ from typing import Any
 from highway_bench.cell import Cell
 from highway_bench.decide import dense, language, vision
 from highway_bench.decide.candidate import ADAMW, LONGER, REFERENCE, TUNING_SEEDS, Candidate, starts_of
+from highway_bench.decide.part import Part
 from highway_bench.decide.ranked import SCHEDULES, RankedPart
 from highway_bench.decide.rates import FIRST_ADAMW_RATES, FIRST_SGD_RATES
 from highway_bench.plan.grid import TRAINED
@@ -26,6 +27,15 @@ DENSE = (REFERENCE, "plain", "highway", "residual", "rezero", "deepnorm")
 
 RESNET_STEPS, TEXT_STEPS, LONG_STEPS, MNIST_STEPS = 1_200, 1_500, 6_000, 3_000
 ONE_SEED = TUNING_SEEDS[:1]
+
+
+def equal_width() -> Part:
+    """Highway of vision in conv at plain's width, as it has in conv-pair; at equal parameters it has 11 features."""
+    of_highway = next(
+        one.template for one in vision.vision().only(["conv"]).candidates if one.template.block == "highway"
+    )
+    cell = of_highway.but(match="width", start=None, depth=1)
+    return Part("equal-width", tuple(starts_of(cell, vision.DEPTHS["conv"], vision.FIRST_RATES, longer=LONGER)))
 
 
 def resnet() -> RankedPart:

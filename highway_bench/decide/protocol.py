@@ -106,6 +106,7 @@ PARTS: Mapping[str, Callable[[Trainer | None], Part]] = {
     "language": lambda trainer: language(),
     "seconds": seconds,
     "costs": lambda trainer: costs(),
+    "equal-width": lambda trainer: evidence.equal_width(),
     "resnet": lambda trainer: evidence.resnet(),
     "long": lambda trainer: evidence.long(),
     "code": lambda trainer: evidence.code(),

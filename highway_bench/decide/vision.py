@@ -1,7 +1,4 @@
-"""The vision part: digits of 14 × 14 pixels, as images or as rows, in four families.
-
-Highway in conv trains at equal width too: at equal parameters it has 11 features, and in conv-pair 16.
-"""
+"""The vision part: digits of 14 × 14 pixels, as images or as rows, in four families."""
 
 from __future__ import annotations
 
@@ -37,6 +34,5 @@ def vision() -> Part:
         for family, width in WIDTHS.items()
         for block in BLOCKS
     ]
-    cells += [cell.but(match="width") for cell in cells if (cell.family, cell.block) == ("conv", "highway")]
     every = (starts_of(cell, DEPTHS[cell.family], FIRST_RATES, longer=LONGER) for cell in cells)
     return Part("vision", tuple(chain.from_iterable(every)))

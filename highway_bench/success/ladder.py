@@ -38,7 +38,7 @@ EXPLAINED: Final = {
     f"{TRAINABLE:.0%} of its seeds succeed. With fewer than {FULL_SEEDS} seeds a verdict is provisional, with fewer "
     f"than {LEAST_SEEDS} there is none.",
     "slow, fails, diverges": "What does not train is slow if it trains in three times as many steps, or if its runs "
-    f"that do not succeed have, on average, at least {TIMES_CHANCE} times the test accuracy of the best constant "
+    "that do not succeed have, on average, at least three times the test accuracy of the best constant "
     "prediction. It diverges if most of these runs diverged, and fails otherwise.",
     "stalled, diverged": "What became of a run, no error: it ended above the threshold, or its loss stopped being "
     "finite. A diverged run ranks last and is never dropped.",

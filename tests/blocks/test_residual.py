@@ -99,7 +99,7 @@ def test_what_fifty_residual_layers_multiply_a_stream_by(init: str, low: float, 
 def test_norms_are_over_features_item_by_item() -> None:
     """What stands beside an item in its batch must not change the item's result."""
     for family in FAMILIES:
-        for block in ("pre-norm", "post-norm"):
+        for block in ("pre-norm", "post-norm") if family != "resnet" else ():  # which has batch norms
             stack, x = stack_of(block, family)
             torch.testing.assert_close(stack(x)[:1], stack(x[:1]), rtol=1e-9, atol=1e-12)
 

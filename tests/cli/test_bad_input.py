@@ -83,7 +83,7 @@ CASES = {
     "unknown family": ((*RUN, "--family", "dens"), "unknown family 'dens'; did you mean dense"),
     "unknown profile": ((*RUN[:1], "--profile", "smok"), "unknown profile 'smok'; did you mean smoke?"),
     "unknown data set": ((*RUN, "--dataset", "mnst"), "unknown data set 'mnst'; did you mean mnist"),
-    "nothing like it": ((*RUN, "--dataset", "nope"), "unknown data set 'nope'; known: adding, copy, digits"),
+    "nothing like it": ((*RUN, "--dataset", "nope"), "unknown data set 'nope'; known: adding, code, copy, digits"),
     "unknown phase": ((*RUN, "--phase", "forwards"), "unknown phase 'forwards'; did you mean forward"),
     "unknown mode": ((*RUN, "--mode", "compiled"), "unknown mode 'compiled'; did you mean compile?"),
     "unknown match": ((*RUN, "--match", "flop"), "unknown match 'flop'; did you mean flops?"),

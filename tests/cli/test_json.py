@@ -226,7 +226,10 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
                     "depths": [NUMBER],
                     "steps": NUMBER,
                 }
-            ]
+            ],
+            "usual": NUMBER,
+            "left": NUMBER,
+            "core_hours": NUMBER,
         },
     ),
     "compare-my-block --dry-run": (

@@ -118,7 +118,7 @@ def test_a_protocol_is_resumed(trained_part: TrainedPart, tmp_path: Path) -> Non
 
 def test_the_vision_part_has_two_starts_of_each_block_that_has_them() -> None:
     starts = [(one["block"], one["start"]) for one in vision().only(["conv"]).table()]
-    assert len(starts) == 12 + 2  # highway at equal width too
+    assert len(starts) == 12
     assert ("rezero", "depth-aware") not in starts
     assert {one["family"] for one in vision().table()} == {"conv", "conv-pair", "bilstm", "transformer"}
     with pytest.raises(BadInput, match="no family dense"):

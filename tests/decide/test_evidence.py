@@ -53,6 +53,12 @@ def test_the_first_three_of_resnet_have_ten_seeds_and_its_reference_whole_schedu
     assert {cell.recipe["warm_up"] for cell in others} == {25, 50, 200, 400}
 
 
+def test_highway_trains_at_equal_width() -> None:
+    cells = evidence.equal_width().usual_cells()
+    assert {(cell.block, cell.family, cell.width, cell.match) for cell in cells} == {("highway", "conv", 16, "width")}
+    assert {cell.start for cell in cells} == {"published", "depth-aware"}
+
+
 def test_the_better_start_goes_on() -> None:
     part, trainings = evidence.wide(), {}
     while new := part.pending(trainings):

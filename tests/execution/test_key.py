@@ -27,6 +27,7 @@ from highway_bench.plan.selection import Selection
 from highway_bench.provenance import Identity
 from highway_bench.results import Store
 from highway_bench.results.schema import KEYED
+from tests.inline_engine import InlineEngine
 
 WriteFile = Callable[[str, str], Path]
 
@@ -209,15 +210,18 @@ def plan() -> Plan:
     return Plan.of("smoke", Selection.of("cost", block=["plain", "highway"], family="dense", depth=2, width=8))
 
 
-def test_rows_of_another_source_are_found_and_named(plan: Plan, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_another_source_are_found_and_named(
+    plan: Plan, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A change of source that has no new version keeps every result; ``strict_source`` measures it again."""
     opened: list[Opened] = []
+    engine = InlineEngine(tmp_path)
 
     def measured(**options: Any) -> int:
         def note(event: Event) -> None:
             opened.extend([event] if isinstance(event, Opened) else [])
 
-        return plan.run(store, on_event=note, **options).summary.measured
+        return plan.run(store, engine=engine, on_event=note, **options).summary.measured
 
     cells = len(plan.cells)
     assert measured() == cells
@@ -230,9 +234,12 @@ def test_rows_of_another_source_are_found_and_named(plan: Plan, store: Store, mo
     assert [event.other_sources for event in opened] == [0, cells, 0, 0]
 
 
-def test_rows_from_before_keys_are_found(plan: Plan, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_from_before_keys_are_found(
+    plan: Plan, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rows of schema 4 have digests of sources. They get today's key, unless what they ran has a newer version."""
-    plan.run(store)
+    engine = InlineEngine(tmp_path)
+    plan.run(store, engine=engine)
     rows = store.rows()
     with closing(sqlite3.connect(store.path)) as db, db:
         db.execute("""UPDATE rows SET schema = ?, source = NULL, digest = 'old ' || digest""", [KEYED - 1])
@@ -240,9 +247,9 @@ def test_rows_from_before_keys_are_found(plan: Plan, store: Store, monkeypatch: 
     with Store(store.path, read_only=True) as reader:
         assert plan.estimate(reader).stored == len(plan.cells)
     monkeypatch.setitem(blocks._entries, "highway", replace(blocks.get("highway"), version="2"))
-    assert plan.run(store).summary.measured == sum(cell.block == "highway" for cell in plan.cells)
+    assert plan.run(store, engine=engine).summary.measured == sum(cell.block == "highway" for cell in plan.cells)
     monkeypatch.undo()
-    assert plan.run(store).summary.measured == 0
+    assert plan.run(store, engine=engine).summary.measured == 0
     again = {(row["digest"], row["metric"]): row for row in store.rows(block=["plain", "highway"])}
     for row in rows:
         found = again[row["digest"], row["metric"]]

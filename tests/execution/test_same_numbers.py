@@ -12,6 +12,7 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
+from tests.inline_engine import InlineEngine
 
 # Without pre-norm: in nets of 8 units its norms amplify rounding, in some seeds to per cents within 40 steps.
 BLOCKS, SEEDS = ("highway", "residual", "plain"), 4
@@ -60,8 +61,8 @@ def test_what_is_left_of_a_population_has_a_remark_in_every_row(tmp_path: Path) 
     shared = {"task": "trainability", "block": "plain", "family": "dense", "depth": 2, "width": 8, "nominal_width": 8}
     cells = [Cell(seed=seed, batch_size=50, dataset="digits", recipe=recipe, **shared) for seed in range(SEEDS)]
     with Store(tmp_path / "store.sqlite") as store:
-        run_cells(cells[:1], store, workers=1)
-        run_cells(cells, store, workers=1)
+        run_cells(cells[:1], store, engine=InlineEngine(tmp_path))
+        run_cells(cells, store, engine=InlineEngine(tmp_path))
         remarks = {row["seed"]: set() for row in store.rows()}
         for row in store.rows():
             remarks[row["seed"]].add(row["message"])

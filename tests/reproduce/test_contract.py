@@ -134,7 +134,7 @@ def test_fewer_seeds_than_a_verdict_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("success", "expected"), [(0.0, Verdict.CONTRADICTED), (1.0, Verdict.REPRODUCED)], ids=["fails", "trains"]
+    ("success", "expected"), [(0.0, Verdict.SUGGESTIVE_AGAINST), (1.0, Verdict.SUGGESTIVE)], ids=["fails", "trains"]
 )
 def test_a_shorter_budget_decides_nothing(success: float, expected: Verdict) -> None:
     """Any network that is trained for only five steps fails."""

@@ -24,7 +24,7 @@ R, U, C, N = Verdict.REPRODUCED, Verdict.UNDECIDED, Verdict.CONTRADICTED, Verdic
 def measured(cell: Cell, falls: Mapping[str, float], single: float) -> dict[str, float]:
     fall = falls[cell.block] if cell.depth == DEEP else 0.0
     accuracy = single - fall + 0.002 * (cell.seed % 3)
-    return {"final_loss": 0.5, "success": 0.0, "test_accuracy": accuracy, "rate": cell.recipe["rate"]}
+    return {"final_loss": 0.5, "success": 1.0, "test_accuracy": accuracy, "rate": cell.recipe["rate"]}
 
 
 @pytest.mark.parametrize(

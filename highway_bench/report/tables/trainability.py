@@ -226,9 +226,8 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame, tuning: pd.DataFrame, cha
         rates = {record["rate"], *part["other_rates"].iloc[0]}
         if not _rates_to_run(tuning, Fresh(k, count[Status.DIVERGED], n)) <= rates:
             return record | {"verdict": RATE, "provisional": False}
-    learnt = [
-        0.0 if math.isnan(cell["test_accuracy"]) else cell["test_accuracy"] for cell in ran if not cell["success"]
-    ]
+    learnt = [cell["test_accuracy"] for cell in ran if cell["success"] != 1]
+    learnt = [0.0 if math.isnan(accuracy) else accuracy for accuracy in learnt]
     if outcome == FAILS and fmean(learnt) >= TIMES_CHANCE * math.exp(-chance_loss):  # of classes of equal size
         record["verdict"] = SLOW
     return record
