@@ -1,6 +1,6 @@
 """Blocks in families, as the tests that run over both registries take them.
 
-A core block is tested in every family. A control, which is a variant of one that is tested, is tested in one of vectors.
+A core block is tested in every family, and a control, a variant of a block that is tested, in one family of vectors.
 All other blocks, a newly registered one included, are tested in one family of vectors and one of sequences, and in
 ``conv`` where the test is about images or a change of dimension. A block that needs a transform is tested in those that
 have it.
