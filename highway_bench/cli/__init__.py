@@ -101,6 +101,7 @@ add(
     results.import_files,
     "highway-bench results import docs/data --store reports/decide.sqlite",
 )
+add(of_results, "compact", results.compact, "highway-bench results compact docs/data")
 add(of_results, "merge", results.merge, "highway-bench results merge all.sqlite laptop.sqlite gpu.sqlite")
 add(of_results, "check", store_care.check, "highway-bench results check")
 add(of_results, "salvage", store_care.salvage, "highway-bench results salvage reports/results.sqlite whole.sqlite")

@@ -135,6 +135,19 @@ def import_files(
         typer.echo(f"{taken:,} cells taken: {store}")
 
 
+def compact(
+    folder: Annotated[Path, typer.Argument(help="The folder of exported Parquet files.")], json: AsJson = False
+) -> None:
+    """Join the Parquet files of a folder into one, with the newest result of every cell and all runs."""
+    from highway_bench.results import compact as join
+
+    written = join(folder)
+    if json:
+        print_json({"file": written})
+    else:
+        typer.echo(written)
+
+
 def merge(
     into: Annotated[Path, typer.Argument(help="The store to merge into; created if it does not exist.")],
     others: Annotated[list[Path], typer.Argument(help="The stores to take cells and runs from.")],

@@ -1,7 +1,7 @@
 """Results: the row, the store of rows, export, import and merge. Never imports torch, and pandas only for frames."""
 
 from highway_bench.results.database import DiskError
-from highway_bench.results.export import export, export_runs, import_rows, merge, parsed
+from highway_bench.results.export import compact, export, export_runs, import_rows, merge, parsed
 from highway_bench.results.salvage import Salvaged, salvage
 from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES, PROTOCOL, SCHEMA, Row, Status, row
 from highway_bench.results.store import Store
@@ -20,6 +20,7 @@ __all__ = [
     "Status",
     "Store",
     "Taken",
+    "compact",
     "export",
     "export_runs",
     "import_rows",

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, TextIO
 
 from highway_bench.errors import BadInput, NothingMeasured
@@ -100,6 +101,24 @@ def import_rows(into: str | os.PathLike[str], *sources: str | os.PathLike[str]) 
     exported = [ParquetRows(path) for path in files]
     with Store(into) as target:
         return sum(taken.changed for taken in target.take(*exported))
+
+
+def compact(folder: str | os.PathLike[str]) -> Path:
+    """Join the Parquet files of ``folder`` into one, which is named after the day of the newest run, and return it.
+
+    It has the newest result of every cell, and all runs. The others are removed once it is written.
+    """
+    files = parquet_files([folder])
+    with TemporaryDirectory() as scratch:
+        import_rows(joined := Path(scratch) / "joined.sqlite", *files)
+        with Store(joined, read_only=True) as store:
+            newest = max(str(run.get("started") or "") for run in store.runs().values())
+            target = Path(folder) / f"until-{newest[:10]}{PARQUET}"
+            export(store, target)
+    for path in files:
+        if path != target:
+            path.unlink()
+    return target
 
 
 def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> list[Taken]:

@@ -16,6 +16,7 @@ from highway_bench.results import (
     SCHEMA,
     Row,
     Store,
+    compact,
     export,
     export_runs,
     import_rows,
@@ -74,6 +75,21 @@ def test_a_file_a_run_that_is_never_changed(tmp_path: Path) -> None:
     assert import_rows(tmp_path / "new", folder) == 3  # a of r1, b of r2, then a of r3
     assert contents(tmp_path / "new")[0] == contents(path)[0]
     assert set(contents(tmp_path / "new")[1]) == {"r1", "r2", "r3"}
+
+
+def test_files_are_joined_into_one_with_all_results_and_runs(tmp_path: Path) -> None:
+    path, folder = fill(tmp_path / "s", cell("a", "r1"), cell("b", "r2")), tmp_path / "data"
+    with Store(path) as store:
+        export_runs(store, folder)
+        store.add_run("r3", RECORD | {"started": "2026-02-03T04:05:06"})
+        store.put("a", cell("a", "r3", "2026-02-03", message="again"))
+        export_runs(store, folder)
+    (folder / "notes.txt").touch()
+    assert compact(folder) == folder / "until-2026-02-03.parquet"
+    assert {one.name for one in folder.iterdir()} == {"until-2026-02-03.parquet", "notes.txt"}
+    import_rows(tmp_path / "new", folder)
+    assert contents(tmp_path / "new") == contents(path)
+    assert compact(folder) == folder / "until-2026-02-03.parquet"
 
 
 @pytest.mark.parametrize("order", [("r1", "r2"), ("r2", "r1")])
