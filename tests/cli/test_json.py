@@ -289,7 +289,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "results show": ((), {"rows": [ROW]}),
     "results export": (("rows.csv",), {"file": STRING, "rows": NUMBER}),
     "results export --by-run": (("data",), {"folder": STRING, "files": [STRING], "bytes": NUMBER}),
-    "results compact": (("data",), {"file": STRING}),
+    "results compact": (("docs/data",), {"file": STRING}),
     "results import": (("docs/data",), {"store": STRING, "cells": NUMBER}),
     "results merge": (
         ("all.sqlite", "reports/results.sqlite"),
