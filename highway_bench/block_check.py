@@ -251,12 +251,13 @@ def compiles(subject: Subject) -> str | None:
     if not subject.spec.compile:
         return "declared as not compiling"
     stack, x = subject.stack(depth=COMPILED_DEPTH), subject.example()
+    trained = [parameter for parameter in stack.parameters() if parameter.requires_grad]
     torch.compiler.reset()
     compiled: Any = torch.compile(stack, backend="aot_eager", fullgraph=subject.family.one_graph)
     outcomes = []
     for run in (stack, compiled):
         y = run(x)
-        gradients = torch.autograd.grad(y.square().mean(), list(stack.parameters()), materialize_grads=True)
+        gradients = torch.autograd.grad(y.square().mean(), trained, materialize_grads=True)
         outcomes.append([y, *gradients])
     torch.compiler.reset()
     for eager, graph in zip(*outcomes, strict=True):

@@ -299,3 +299,12 @@ def test_the_compiled_stack_is_compiled_even_after_the_memory_tracker_ran() -> N
     counters.clear()
     compiles(Subject(blocks.get("highway"), make_family("dense")))
     assert counters["stats"]["unique_graphs"] == 1
+
+
+def half_frozen(width: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(width, width).requires_grad_(False), nn.Tanh(), nn.Linear(width, width))
+
+
+def test_frozen_parameters_of_a_users_layer_are_not_held_against_a_block() -> None:
+    found = check_results(Subject(blocks.get("pre-norm"), make_family(f"{__name__}:half_frozen")))
+    assert [finding.problem for finding in found if finding.problem] == []
