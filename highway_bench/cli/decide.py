@@ -63,7 +63,7 @@ def decide(
         raise BadInput("part 'seconds' has one family, that of language: leave out --family")
     if dry_run:
         chosen = get_part(part)
-        print_candidates(chosen.only(family) if family else chosen, store, workers, as_json=json)
+        print_candidates(chosen.only(family) if family else chosen, store, as_json=json)
         return
     what = "measurements" if part == "costs" else "trainings"
 
@@ -89,7 +89,7 @@ def decide(
         raise typer.Exit(1)
 
 
-def print_candidates(part: Part, store: Path, workers: int | None, *, as_json: bool) -> None:
+def print_candidates(part: Part, store: Path, *, as_json: bool) -> None:
     """Print the candidates of a part, and what is usually left of it to measure."""
     from highway_bench.decide.protocol import stored_ends
     from highway_bench.plan.plan import Plan

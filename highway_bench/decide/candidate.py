@@ -99,6 +99,11 @@ class Candidate:
         runs = {(rate, seed): self.run(depth, rate, seed) for rate in GRID for seed in TUNING_SEEDS}
         return {which: trainings[cell].loss for which, cell in runs.items() if cell in trainings}
 
+    def lowest(self, depth: int, trainings: Trainings) -> float:
+        """The logarithm of the lowest loss at a depth with the first tuning seed, at any rate."""
+        losses = self.losses(depth, trainings)
+        return min(size(loss) for (_, seed), loss in losses.items() if seed == TUNING_SEEDS[0])
+
     def rate(self, depth: int, trainings: Trainings) -> float:
         """The chosen learning rate at a depth whose tuning is done."""
         return chosen_rate(self.losses(depth, trainings), self.tuning)

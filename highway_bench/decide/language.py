@@ -122,7 +122,7 @@ class LanguagePart(Part):
     def better_starts(self, trainings: Trainings) -> list[Candidate]:
         """Of each block, the start of the lowest loss with one seed; the published one among equals."""
         by_block = groupby(self.candidates, key=lambda candidate: candidate.template.block)
-        return [min(starts, key=lambda one: lowest(one, SHALLOW, trainings)) for _, starts in by_block]
+        return [min(starts, key=lambda one: one.lowest(SHALLOW, trainings)) for _, starts in by_block]
 
     def finalists(self, depth: int, trainings: Trainings) -> list[Candidate]:
         """The reference and the other blocks of lowest loss at ``depth``."""
@@ -148,12 +148,6 @@ def rate_at(candidate: Candidate, depth: int, trainings: Trainings) -> float:
         return candidate.rate(SHALLOW, trainings)
     losses = candidate.losses(depth, trainings)
     return min(deep_rates(candidate, trainings), key=lambda rate: (size(losses[rate, TUNING_SEEDS[0]]), rate))
-
-
-def lowest(candidate: Candidate, depth: int, trainings: Trainings) -> float:
-    """The logarithm of the lowest loss with the first seed at any rate."""
-    losses = candidate.losses(depth, trainings)
-    return min(size(loss) for (_, seed), loss in losses.items() if seed == TUNING_SEEDS[0])
 
 
 def mean_size(candidate: Candidate, depth: int, trainings: Trainings) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from statistics import fmean
 
 from highway_bench.cell import Cell
@@ -22,8 +22,8 @@ TUNED_SCHEDULES = (0.25, 4)
 class RankedPart(Part):
     """At the first depth every start of a block is tried with one seed a rate; the start of the lowest loss goes on.
 
-    ``leaders`` are the numbers of blocks, those of the lowest losses, that get ``leader_seeds`` seeds at each depth.
-    The reference's schedules of ``rungs`` times ``steps`` train at ``rung_depth`` with ``rung_seeds`` seeds.
+    At each depth, the ``leaders`` blocks of the lowest losses get ``leader_seeds`` seeds. The reference's schedules of
+    ``rungs`` times ``rung_steps`` train at ``rung_depth`` with ``rung_seeds`` seeds.
     """
 
     leaders: int = 0
@@ -34,9 +34,8 @@ class RankedPart(Part):
     rung_seeds: int = 3
 
     def pending(self, trainings: Trainings) -> list[Cell]:
-        if first := [
-            cell for one in self.candidates for cell in one.tries(*self._first(one), trainings, TUNING_SEEDS[:1])
-        ]:
+        tries = (one.tries(one.depths[0], one.first, trainings, TUNING_SEEDS[:1]) for one in self.candidates)
+        if first := list(chain.from_iterable(tries)):
             return first
         better = Part(self.name, tuple(self.better_starts(trainings)))
         if cells := better.pending(trainings):
@@ -47,7 +46,7 @@ class RankedPart(Part):
     def better_starts(self, trainings: Trainings) -> Iterator[Candidate]:
         """Of each block, the start of the lowest loss with one seed at the first depth; the first one among equals."""
         for _, starts in groupby(self.candidates, key=lambda one: one.template.block):
-            yield min(starts, key=lambda one: lowest(one, one.depths[0], trainings))
+            yield min(starts, key=lambda one: one.lowest(one.depths[0], trainings))
 
     def more_seeds(self, candidates: Sequence[Candidate], trainings: Trainings) -> Iterator[Cell]:
         """The further seeds of the leaders at each depth that they reach."""
@@ -71,9 +70,6 @@ class RankedPart(Part):
                 runs = (one.run(self.rung_depth, rate, seed) for seed in one.fresh)
                 yield from (cell for cell in runs if cell not in trainings)
 
-    def _first(self, one: Candidate) -> tuple[int, Sequence[float]]:
-        return one.depths[0], one.first
-
 
 def scheduled(candidate: Candidate, steps: int) -> Candidate:
     """The candidate with the same schedule over other ``steps``; where they differ, its runs give no verdict."""
@@ -83,12 +79,6 @@ def scheduled(candidate: Candidate, steps: int) -> Candidate:
     words = {"steps": steps, "verdict": False}
     words |= {"warm_up": round(recipe["warm_up"] * steps / recipe["steps"])} if "warm_up" in recipe else {}
     return replace(candidate, template=candidate.template.but(recipe={**recipe, **words}))
-
-
-def lowest(candidate: Candidate, depth: int, trainings: Trainings) -> float:
-    """The logarithm of the lowest loss with the first seed at any rate."""
-    losses = candidate.losses(depth, trainings)
-    return min(size(loss) for (_, seed), loss in losses.items() if seed == TUNING_SEEDS[0])
 
 
 def mean_size(cells: Sequence[Cell], trainings: Trainings) -> float:

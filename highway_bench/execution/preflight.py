@@ -35,9 +35,9 @@ START = 300.0  # seconds that the process may take to start, and its last networ
 DEPTH = 2  # the least at which a connection gets another one's state
 STEPS = 2
 RATE = 1e-3
-_passed: set[tuple[Cell, Any]] = set()  # in this process: what ran, with the factory of its layer
-
 NOT_REACHED = "no gradient reaches any of its parameters, so it cannot be trained"
+
+_passed: set[tuple[Cell, Factory]] = set()  # what ran in this process, with the factory of its layer
 
 
 def preflight(cells: Iterable[Cell], plugins: Sequence[str] = ()) -> None:

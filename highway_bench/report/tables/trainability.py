@@ -234,7 +234,7 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame, tuning: pd.DataFrame, cha
 
 
 def _rates_to_run(tuning: pd.DataFrame, fresh: Fresh) -> set[float | None]:
-    """The learning rates at which fresh seeds must have run before a connection is said not to train.
+    """The learning rates at which fresh seeds must have run before a connection fails.
 
     ``tuning`` are its tuning runs, ``fresh`` its runs at the rate that counts.
     """
