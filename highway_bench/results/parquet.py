@@ -86,13 +86,16 @@ class ParquetRows:
 
     def times(self) -> dict[str, set[str]]:
         """As ``Store.times``."""
-        times: dict[str, dict[bool, str]] = {}
-        columns = (self._columns[name] for name in ("digest", "axis", "time_utc"))
-        for digest, axis, time in zip(*columns, strict=True):
-            last = times.setdefault(digest, {})
-            later = axis == LATER_ATTEMPT
-            last[later] = max(time, last.get(later, time))
-        return {digest: set(last.values()) for digest, last in times.items()}
+        import pyarrow as pa
+        from pyarrow import compute
+
+        digest, axis, time = (self._table[name].cast(pa.string()) for name in ("digest", "axis", "time_utc"))
+        later = compute.equal(axis, LATER_ATTEMPT).fill_null(False)
+        attempts = pa.table({"digest": digest, "later": later, "time": time}).group_by(["digest", "later"])
+        times: dict[str, set[str]] = {}
+        for row in attempts.aggregate([("time", "max")]).to_pylist():
+            times.setdefault(row["digest"], set()).add(row["time_max"])
+        return times
 
     def runs(self) -> dict[str, dict[str, Any]]:
         """The records of the runs by id."""
