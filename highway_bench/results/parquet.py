@@ -8,6 +8,7 @@ import os
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -105,7 +106,7 @@ class ParquetRows:
         """The rows of these cells, each as its values in the order of ``COLUMNS``."""
         wanted = set(digests)
         rows = zip(*self._columns.values(), strict=True)
-        return (row for digest, row in zip(self._columns["digest"], rows, strict=True) if digest in wanted)
+        return compress(rows, map(wanted.__contains__, self._columns["digest"]))
 
     @cached_property
     def _columns(self) -> dict[str, Sequence[Any]]:

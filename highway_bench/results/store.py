@@ -355,6 +355,7 @@ class Store:
         if version is None and self.read_only:  # the process that created the file has not created the tables yet
             raise BadInput(f"{self.path} is empty: nothing is stored there yet")
         if version is None:
+            self._db.execute("PRAGMA page_size = 16384")  # a tenth faster than 4096 for an import
             self._db.execute("PRAGMA journal_mode = WAL")
             create_tables(self._db)
             version = SCHEMA
