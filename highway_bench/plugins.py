@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from highway_bench.architectures import architectures
@@ -16,7 +12,7 @@ from highway_bench.data import datasets
 from highway_bench.errors import BadInput
 from highway_bench.families import families
 from highway_bench.matching import baseline
-from highway_bench.registry import Registry, load_plugin
+from highway_bench.registry import Registry, load_plugin, module_of_file
 from highway_bench.tasks import tasks
 
 PACKAGE = __name__.partition(".")[0]
@@ -44,28 +40,9 @@ def _check_counts(spec: BlockSpec) -> None:
 
 
 def _loaded(plugin: str) -> str:
-    if not plugin.endswith(".py"):
-        load_plugin(plugin)
-        return plugin
-    path = Path(plugin).expanduser().absolute()
-    module = path.stem
-    if not os.path.isfile(path):  # false for a name that is too long, where Path.is_file raises
-        raise BadInput(f"plug-in {plugin!r}: there is no such file")
-    if not module.isidentifier():
-        raise BadInput(f"plug-in {plugin!r}: {module!r} is not a module name; use letters, digits and '_'")
-    make_importable(path.parent)
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None or not path.samefile(spec.origin):
-        raise BadInput(f"plug-in {plugin!r}: another module is called {module!r} already; rename the file")
+    module = module_of_file(plugin) if plugin.endswith(".py") else plugin
     load_plugin(module)
     return module
-
-
-def make_importable(folder: Path) -> None:
-    """Add ``folder`` to ``sys.path`` of this process, which worker processes inherit."""
-    if str(folder) not in sys.path:
-        sys.path.append(str(folder))
-    importlib.invalidate_caches()  # finds files that were just written
 
 
 def modules_outside(cells: Iterable[Cell]) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import fnmatch
 import importlib
+import importlib.util
+import os
 import pkgutil
 import re
 import sys
@@ -45,10 +47,13 @@ class Registry(Generic[T]):
         self._broken: BadInput | None = None
 
     def register(self, name: str, entry: T, *, module: str) -> None:
-        """Add ``entry``, which is defined in ``module``. Raises ``BadInput`` for a malformed or a duplicate name."""
+        """Add ``entry``, which is defined in ``module``; a module that is loaded again replaces its own.
+
+        Raises ``BadInput`` for a malformed name, or one of another module.
+        """
         if not NAME.match(name):
             raise BadInput(f"{self.kind} name {name!r} in {module}: use lower-case words joined by '-'")
-        if name in self._entries:
+        if self._modules.get(name, module) != module:
             raise DuplicateName(self.kind, name, self._modules[name], module)
         self._entries[name] = entry
         self._modules[name] = module
@@ -162,21 +167,65 @@ def load_plugin(module: str) -> None:
         importlib.import_module(module)
 
 
-def imported(reference: str, what: str) -> Callable[..., Any]:
-    """The function that ``module:function`` names; ``what`` it is appears in messages.
+def imported(reference: str, what: str) -> Any:
+    """The object that ``module:name`` names; ``what`` it is appears in messages.
 
-    Raises ``BadInput`` where it is missing, cannot be imported or cannot be called.
+    Raises ``BadInput`` where it is missing or cannot be imported.
     """
     module, _, name = reference.partition(":")
     with _importing(f"{what} {reference!r}"):
         loaded = importlib.import_module(module)
     try:
-        function: Callable[..., Any] = attrgetter(name)(loaded)
+        return attrgetter(name)(loaded)
     except AttributeError:
         raise BadInput(f"module {module!r} has no {name!r}, which the {what} {reference!r} names") from None
+
+
+def imported_function(reference: str, what: str) -> Callable[..., Any]:
+    """As ``imported``; raises ``BadInput`` for what cannot be called, too."""
+    function = imported(reference, what)
     if not callable(function):
         raise BadInput(f"the {what} {reference!r} is no function")
-    return function
+    return function  # type: ignore[no-any-return]
+
+
+def reference_of(given: str) -> str:
+    """``module:name`` of ``given``, which may also be ``FILE.py:name``: the file's folder becomes importable.
+
+    Raises ``BadInput`` as ``module_of_file`` does.
+    """
+    module, separator, name = given.rpartition(":")
+    return f"{module_of_file(module)}:{name}" if separator and module.endswith(".py") else given
+
+
+def module_of_file(given: str) -> str:
+    """The module in the file ``given``, whose folder becomes importable.
+
+    A file of a package (a folder with ``__init__.py``) is the package's module, so that its relative imports work.
+    Raises ``BadInput`` for a file that is missing, or whose module another one hides.
+    """
+    path = Path(given).expanduser().absolute()
+    if not os.path.isfile(path):  # false for a name that is too long, where Path.is_file raises
+        raise BadInput(f"{given!r}: there is no such file")
+    names, folder = [path.stem], path.parent
+    while (folder / "__init__.py").is_file():
+        names, folder = [folder.name, *names], folder.parent
+    module = ".".join(names)
+    if not all(name.isidentifier() for name in names):
+        raise BadInput(f"{given!r}: {module!r} is not a module name; use letters, digits and '_'")
+    make_importable(folder)
+    with _importing(repr(given)):
+        spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None or not path.samefile(spec.origin):
+        raise BadInput(f"{given!r}: another module is called {module!r} already; rename the file")
+    return module
+
+
+def make_importable(folder: Path) -> None:
+    """Add ``folder`` to ``sys.path`` of this process, which worker processes inherit."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    importlib.invalidate_caches()  # finds files that were just written
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from highway_bench.data import DataSet
 from highway_bench.errors import USER_ERRORS, BadInput
-from highway_bench.registry import imported
+from highway_bench.registry import imported_function
 from highway_bench.training.evaluation import LossFunction
 
 ITEMS = 1_000  # of the training data
@@ -20,7 +20,7 @@ def constant_loss_under(reference: str, dataset: DataSet) -> float:
     Raises ``BadInput`` for a loss that cannot be imported, raises, gives no finite number with a gradient, or is not
     positive there: success and learning are shares of it.
     """
-    loss, targets = imported(reference, "loss"), dataset.load(seed=0).train.targets[:ITEMS]
+    loss, targets = imported_function(reference, "loss"), dataset.load(seed=0).train.targets[:ITEMS]
     shape = targets.shape if dataset.target_kind == "token" else targets.shape[:1]
     squeezed = dataset.target_kind == "scalar" and dataset.outputs == 1
     constant = torch.zeros(() if squeezed else (dataset.outputs,), requires_grad=True)

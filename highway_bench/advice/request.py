@@ -9,18 +9,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final, Literal
 
 from torch import nn
 
 from highway_bench.advice.budget import LEAST_STEPS
 from highway_bench.advice.connections import Connection, connections_for
-from highway_bench.advice.data_choice import DataChoice, checked, default_data, fingerprint, named_data
 from highway_bench.advice.joinable import check_joinable
 from highway_bench.advice.own_loss import constant_loss_under
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
+from highway_bench.data import fingerprint
 from highway_bench.decide.candidate import ADAMW, REFERENCE
 from highway_bench.decide.rates import FIRST_ADAMW_RATES, FIRST_SGD_RATES
 from highway_bench.errors import BadInput, UnknownName
@@ -30,8 +29,9 @@ from highway_bench.families import Family, family, make_family
 from highway_bench.matching import matched_width
 from highway_bench.network import check_depth
 from highway_bench.plan.checks import check_rebuilds
+from highway_bench.plan.data_choice import DataChoice, check_data, default_data, named_data
 from highway_bench.provenance import identity
-from highway_bench.registry import imported
+from highway_bench.registry import reference_of
 from highway_bench.success.judging import THRESHOLD
 from highway_bench.tasks.base import Skip
 from highway_bench.tasks.from_cell import cell_stack, check_device, default_device, positions_of
@@ -113,7 +113,7 @@ class AdviceRequest:
         """Try a layer of the user's own with each connection, on the data and as it is timed; raises ``BadInput``."""
         trained = [self.run(one, 2, self.first_rates[-1], 0) for one in self.connections]
         steps = positions_of(self.family, self.template) if self.family.kind == "sequence" else None
-        preflight([*trained, trained[0].but(dataset=None, recipe={}, seq_len=steps)], (*plugins, *self.plugins))
+        preflight([*trained, trained[0].but(dataset=None, recipe={}, seq_len=steps)], plugins)
 
     @property
     def first_rates(self) -> tuple[float, ...]:
@@ -142,11 +142,6 @@ class AdviceRequest:
         return seeds_from(FINAL_SEEDS, count, self.repetition)
 
     @property
-    def plugins(self) -> tuple[str, ...]:
-        """The modules of this package that register a data set of the user's own."""
-        return ("highway_bench.advice.batches",) if self.data.name == "batches" else ()
-
-    @property
     def name(self) -> str:
         """A folder's name for this request: layer, depth, and the start of a hash of all that its answer depends on."""
         parts = [
@@ -169,8 +164,8 @@ def requested(
     *,
     depth: int,
     minutes: float,
-    out: Path,
-    data: str | None = None,
+    data: Any = None,
+    target: str | None = None,
     data_options: Mapping[str, Any] | None = None,
     loss: str | None = None,
     optimiser: str | None = None,
@@ -184,22 +179,26 @@ def requested(
 ) -> AdviceRequest:
     """The request for ``layer``: a family, its name, a factory, or the name ``module:factory`` of one.
 
-    Batches of the user's own are read and saved in the folder ``out``. Raises ``BadInput``, in one line, for all that
-    can be known before a measurement.
+    Data of the user's own are read and copied. Raises ``BadInput``, in one line, for all that can be known before a
+    measurement.
     """
     check_sizes(depth, minutes, steps, width, batch_size)
     chosen_device = device or default_device()
     check_device(chosen_device)
     options = family_options or {}
     layers, nominal = sized(layer, options, width)
-    choice = chosen_data(data, layers, nominal, out).but(data_options or {})
+    choice = default_data(layers, nominal)
+    if data is not None:
+        choice = named_data(data, target=target, images=layers.kind == "image")
+    choice = choice.but(data_options or {})
     if ":" in layers.name and layers.kind == "vector" and "kind" not in options and choice.has_steps:
         layers, nominal = sized(layer, {**options, "kind": "sequence"}, width)
         choice = choice.with_note("the layer takes vectors, and gets every step")
     if ":" in layers.name:
         check_joinable(layers, nominal)
     batch = batch_size or BATCHES[layers.kind]
-    parts = checked(choice, batch)
+    check_data(choice, batch)
+    loss = None if loss is None else reference_of(loss)
     request = AdviceRequest(
         family=layers,
         depth=depth,
@@ -208,7 +207,7 @@ def requested(
         minutes=minutes,
         data=choice,
         chance_loss=choice.dataset.chance_loss if loss is None else constant_loss_under(loss, choice.dataset),
-        data_hash=fingerprint(parts),
+        data_hash=fingerprint(choice.dataset),
         optimiser=chosen_optimiser(optimiser, layers),
         steps=steps,
         loss=loss,
@@ -228,14 +227,6 @@ def remarks_on(layers: Family, width: int | None, nominal: int) -> tuple[str, ..
     """What is done with a user's layer, each in a sentence; ``nominal`` is taken instead of ``width``."""
     other = [f"it does not take width {width}, and is measured at {nominal}"] if width not in (None, nominal) else []
     return tuple(f"{layers.name}: {remark}." for remark in (*layers.remarks, *other))
-
-
-def chosen_data(given: str | None, layers: Family, width: int, out: Path) -> DataChoice:
-    """The data that ``given`` names: ``module:function`` for batches of the user's own; by default, those for the kind
-    of ``layers``."""
-    if given is None:
-        return default_data(layers, width)
-    return saved_batches(given, out) if ":" in given and not Path(given).exists() else named_data(given, out)
 
 
 def check_sizes(depth: int, minutes: float, steps: int | None, width: int | None, batch_size: int | None) -> None:
@@ -267,9 +258,6 @@ def sized(layer: AnyLayer, options: Mapping[str, Any], width: int | None) -> tup
     if isinstance(layer, Family) or (isinstance(layer, str) and ":" not in layer):
         result = layer if isinstance(layer, Family) else make_family(layer, **options)
         return result, checked_width(result, width)
-    if isinstance(layer, str) and (file := re.fullmatch(r"(.*/)?([^/]+)\.py:(.+)", layer)):
-        folder = f", in the folder {file[1]}" if file[1] else ""
-        raise BadInput(f"{layer!r} names a file, and a layer is named by its module: {file[2]}:{file[3]}{folder}")
     result = make_family(layer, **options) if isinstance(layer, str) else family(layer, **options)
     check_rebuilds(result)
     return result, checked_width(result, width)
@@ -287,17 +275,6 @@ def seeds_from(first: int, count: int, repetition: int) -> range:
     """``count`` seeds of a repetition."""
     start = first + SEEDS_APART * repetition
     return range(start, start + count)
-
-
-def saved_batches(reference: str, out: Path) -> DataChoice:
-    """The user's batches from ``module:function``, read and saved in ``out`` unless the same code's are there."""
-    from highway_bench.advice.batches import save_batches
-
-    function = imported(reference, "data")
-    path = out / f"items-{sources_of(reference)[:8]}.pt"
-    if not path.is_file():
-        save_batches(function, reference, path)
-    return DataChoice("batches", {"path": str(path)}, "its items are read once; remove the file to read them again")
 
 
 def sources_of(*references: str | None) -> str:

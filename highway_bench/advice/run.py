@@ -34,7 +34,8 @@ def advise(
     *,
     depth: int,
     minutes: float = 10.0,
-    data: str | None = None,
+    data: Any = None,
+    target: str | None = None,
     data_options: Mapping[str, Any] | None = None,
     loss: str | None = None,
     optimiser: str | None = None,
@@ -56,13 +57,14 @@ def advise(
     """Which connection to use for ``layer`` at ``depth``, with what it costs and how sure that is.
 
     ``layer`` is a factory, a function from a width to a module (or to several modules, each with a connection of its
-    own), its name ``module:factory``, or a family or its name. Every connection and start that it can carry is
-    compared, or those of the blocks that match ``block``; always pre-norm. ``data`` is the name of a data set, whose
-    options are ``data_options``, a text file, or ``module:batches``, a function that yields batches (x, y); ``loss`` is
-    ``module:function`` of outputs and targets. ``optimiser`` is ``sgd`` or ``adamw``, which is the default for
-    sequences alone. ``steps`` are those of the finals; by default, as many as fit. ``repetition`` changes the seeds.
-    ``forecast`` is a store of trainings, or a folder of committed rows: if forecasts from these have skill, each
-    connection has the probability that a seed trains to success.
+    own), its name ``module:factory`` or ``FILE.py:factory``, or a family or its name. Every connection and start that
+    it can carry is compared, or those of the blocks that match ``block``; always pre-norm. ``data`` is the name of a
+    data set, whose options are ``data_options``, or of a text file; or data of the user's own, or their name
+    ``module:NAME``: see ``highway_bench.data.read_own``, for ``target`` too. ``loss`` is ``module:function`` of outputs
+    and targets. ``optimiser`` is ``sgd`` or ``adamw``, which is the default for sequences alone. ``steps`` are those of
+    the finals; by default, as many as fit. ``repetition`` changes the seeds. ``forecast`` is a store of trainings, or a
+    folder of committed rows: if forecasts from these have skill, each connection has the probability that a seed trains
+    to success.
 
     The measurements take about ``minutes`` and are stored in a folder in ``out``, where the page is too. What was
     decided from measured times is stored as well, so the same call gives the same answer without measuring again, and
@@ -78,6 +80,7 @@ def advise(
         depth=depth,
         minutes=minutes,
         data=data,
+        target=target,
         data_options=data_options,
         loss=loss,
         optimiser=optimiser,
@@ -88,7 +91,6 @@ def advise(
         family_options=family_options,
         device=device,
         repetition=repetition,
-        out=Path(out),
     )
     request.preflight(modules)
     with prints_to_stderr():
@@ -99,7 +101,7 @@ def advise(
     with Store(folder / "store.sqlite") as store, shown as on_event:
         measured = MeasuredCells(
             store,
-            plugins=(*modules, *request.plugins),
+            plugins=modules,
             engine=engine,
             workers=fitted.workers,
             on_event=on_event,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from highway_bench.advice import ADVICES
+from highway_bench.cell import TARGETS
 from highway_bench.cli._errors import Interrupted
 from highway_bench.cli._options import (
     AsJson,
@@ -24,11 +25,17 @@ from highway_bench.cli._output import console, print_json, print_table
 
 
 def advise(
-    layer: Annotated[str, typer.Argument(help="Your layer as module:factory, or a family.")],
+    layer: Annotated[str, typer.Argument(help="Your layer as module:factory or FILE.py:factory, or a family.")],
     depth: Annotated[int, typer.Option(help="Layers that are joined.")],
     minutes: Annotated[float, typer.Option(help="The time for all measurements.")] = 10.0,
     data: Annotated[
-        str | None, typer.Option(help="A data set, a text file, or module:batches; by default, by the layer's kind.")
+        str | None,
+        typer.Option(
+            help="A data set, a text file, or data of your own as module:NAME; by default, by the layer's kind."
+        ),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help=f"What the targets of your own data are: {', '.join(TARGETS)}.")
     ] = None,
     data_option: Annotated[
         list[str] | None, typer.Option(metavar="K=V", help="An option of the data set, such as pooled=1; repeatable.")
@@ -81,7 +88,7 @@ def advise(
         "family_options": assignments("--family-option", family_option),
         "device": device,
         "repetition": repetition,
-        "out": out,
+        "target": target,
     }
     if dry_run:
         print_preview(layer, options, plugin or (), workers, as_json=json)
@@ -93,6 +100,7 @@ def advise(
             layer,
             **options,
             forecast=forecast,
+            out=out,
             plugins=plugin or (),
             engine=engine_at(engine, address, workers),
             workers=workers,

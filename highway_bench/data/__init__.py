@@ -1,6 +1,8 @@
 """Data sets: real ones from packages and folders, generated sequence problems. One data set a file."""
 
+from highway_bench.data._fingerprint import fingerprint
 from highway_bench.data._folder import cache_folder, data_folder
+from highway_bench.data._own import read_own
 from highway_bench.data._text_source import read_text
 from highway_bench.data.base import (
     Data,
@@ -24,7 +26,9 @@ __all__ = [
     "cache_folder",
     "data_folder",
     "datasets",
+    "fingerprint",
     "make_dataset",
+    "read_own",
     "read_text",
     "register_dataset",
 ]

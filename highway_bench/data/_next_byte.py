@@ -81,7 +81,14 @@ class NextByte(DataSet):
 
     def load(self, *, seed: int = 0) -> Data:
         """The data in memory. Raises ``BadInput`` where the text is missing, is not text, or has no row in a part."""
-        return _load(self)
+        data = _rows_of_parts(self.parts, self.length)
+        for name, part, split in zip(("training", "held-out"), self.parts, data, strict=True):
+            if not len(split.inputs):
+                raise BadInput(
+                    f"{self.called}: the text is too short, its {name} part has {len(part):,} bytes and a row needs "
+                    f"{self.length + 1:,}"
+                )
+        return data
 
 
 def byte_counts(text: bytes) -> NDArray[np.int64]:
@@ -103,13 +110,5 @@ def _reference_loss(parts: TextParts) -> float:
 
 
 @cache
-def _load(dataset: NextByte) -> Data:
-    parts = dataset.parts
-    data = Data(*(rows_of(part, dataset.length) for part in parts))
-    for name, part, split in zip(("training", "held-out"), parts, data, strict=True):
-        if not len(split.inputs):
-            raise BadInput(
-                f"{dataset.called}: the text is too short, its {name} part has {len(part):,} bytes and a row needs "
-                f"{dataset.length + 1:,}"
-            )
-    return data
+def _rows_of_parts(parts: TextParts, length: int) -> Data:
+    return Data(*(rows_of(part, length) for part in parts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from highway_bench.data._files import contents_of
 from highway_bench.data._hub import read_columns
@@ -18,13 +18,23 @@ MOST_TEST_BYTES = 131_072  # or its last 128 KiB, if that is less: a network is 
 
 
 class TextSource(NamedTuple):
-    """The options of ``language`` that name a text; all film reviews where ``path`` and ``hub`` are ``None``."""
+    """The options of ``language`` that name a text; all film reviews where ``path`` and ``hub`` are ``None``.
+
+    ``state`` has the times and sizes of the files at ``path``: where they change, the text is read again.
+    """
 
     path: str | None
     hub: str | None
     config: str | None
     column: str
     split: str
+    state: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, path: str | None, *options: Any) -> TextSource:
+        """The source with its ``state``."""
+        files = [] if path is None else files_at(Path(path).expanduser())
+        return cls(path, *options, tuple((stat.st_mtime_ns, stat.st_size) for stat in map(Path.stat, files)))
 
     def texts(self) -> list[str]:
         """The texts in order, as they are published."""
@@ -61,25 +71,30 @@ def text_parts(source: TextSource) -> TextParts:
 
 
 def file_texts(path: Path) -> list[str]:
-    """The text of a file, or of every file in a folder and its folders, in the order of their paths.
+    """The text of a file, or of every file in a folder. Raises ``BadInput``, which names the file, for one that cannot
+    be read or is not UTF-8."""
+    return [read_text(file) for file in files_at(path)]
 
-    Hidden files and folders are left out. Raises ``BadInput``, which names the file, for one that cannot be read or is
-    not UTF-8.
+
+def files_at(path: Path) -> list[Path]:
+    """The file at ``path``, or all in a folder and its folders in the order of their paths, without hidden ones.
+
+    Raises ``BadInput`` where there is none, and for what can be read once only.
     """
     if not os.path.exists(path):  # false for a name that is too long, where Path.exists raises
         raise BadInput(f"{path}: there is no such file or folder")
     if not (path.is_file() or path.is_dir()):
         raise BadInput(f"{path}: neither a file nor a folder, so it is read once only: save it to a file first")
-    files = [path]
-    if path.is_dir():
-        files = sorted(
-            file
-            for file in path.rglob("*")
-            if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
-        )
-        if not files:
-            raise BadInput(f"{path}: the folder has no files")
-    return [read_text(file) for file in files]
+    if path.is_file():
+        return [path]
+    files = sorted(
+        file
+        for file in path.rglob("*")
+        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
+    )
+    if not files:
+        raise BadInput(f"{path}: the folder has no files")
+    return files
 
 
 def read_text(file: Path) -> str:

@@ -18,15 +18,16 @@ PADDING = 0  # the token after the end of a text
 IGNORED = -100  # a target that does not count: torch's ignore_index
 
 InputKind = Literal["image", "tokens", "series"]
-TargetKind = Literal["class", "scalar", "token"]
+TargetKind = Literal["class", "scalar", "token", "label"]
 
 
 class Split(NamedTuple):
     """Inputs and targets, row by row.
 
     Inputs: ``image`` float (n, channels, height, width) in [0, 1]; ``tokens`` int64 (n, steps), maybe with ``PADDING``;
-    ``series`` float (n, steps, features). Targets: ``class`` int64 (n,); ``scalar`` float (n,); ``token`` int64 (n,
-    steps) with ``IGNORED`` (−100) at steps that do not count.
+    ``series`` float (n, steps, features). Targets: ``class`` int64 (n,); ``scalar`` float (n,) or (n, numbers);
+    ``token`` int64 (n, steps) with ``IGNORED`` (−100) at steps that do not count; ``label`` float (n, labels), each 0
+    or 1.
     """
 
     inputs: Tensor
@@ -77,7 +78,7 @@ class DataSet(ABC):
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """Numbers that a head gives per prediction: classes, size of the target vocabulary, or 1 for a scalar."""
+        """Numbers that a head gives per prediction: classes, labels, size of the target vocabulary, or numbers."""
 
     @property
     def vocabulary(self) -> int | None:
@@ -87,7 +88,8 @@ class DataSet(ABC):
     @property
     @abstractmethod
     def chance_loss(self) -> float:
-        """Training loss of the best constant predictor: nat per class or target token, squared error for a scalar."""
+        """Training loss of the best constant predictor: nat per class, label or target token, squared error for a
+        scalar."""
 
     @property
     def chance_accuracy(self) -> float | None:
@@ -99,6 +101,11 @@ class DataSet(ABC):
         """The loss at which a run succeeds, in nat, from a reference predictor; ``None`` where success is a share of
         ``chance_loss``."""
         return None
+
+    @property
+    def is_users(self) -> bool:
+        """Whether the user gives the items. A key then has a hash of them, and neither name nor options."""
+        return False
 
     def missing(self) -> str | None:
         """What must be downloaded or installed before ``load`` works, in one line; ``None`` if nothing is missing."""

@@ -58,7 +58,11 @@ class Language(NextByte):
     @property
     def source(self) -> TextSource:
         """Where the text comes from."""
-        return TextSource(self.path, self.hub, self.config, self.text_column, self.train_split)
+        return TextSource.of(self.path, self.hub, self.config, self.text_column, self.train_split)
+
+    @property
+    def is_users(self) -> bool:
+        return self.path is not None
 
     @property
     def parts(self) -> TextParts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -79,6 +80,10 @@ class Text(DataSet):
     def chance_accuracy(self) -> float:
         train, test = self.load()
         return commonest_share(*(np.bincount(part.targets, minlength=self.outputs) for part in (train, test)))
+
+    @property
+    def is_users(self) -> bool:
+        return Path(self.path).exists()
 
     def missing(self) -> str | None:
         return library_missing()

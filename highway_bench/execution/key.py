@@ -3,7 +3,8 @@
 A key covers the cell, the versions of its task, block, family, data set and architecture, and torch's minor version;
 for a meter (a task whose values depend on the hardware) the machine too. The thread count is in every cell. People
 raise a version when a number changes. So other changes of the source keep every result; ``tests/sources.json`` has the
-source that belongs to each version. Nobody raises versions of users' modules, so their source itself is in the key.
+source that belongs to each version. Nobody raises versions of users' modules, so their source itself is in the key; of
+users' data, a hash of the items is, and neither their name nor their source.
 """
 
 from __future__ import annotations
@@ -41,6 +42,30 @@ def cell_key(
         refused,
     ]
     return hash_of(json.dumps(parts).encode())
+
+
+def users_items(cell: Cell) -> str | None:
+    """A hash of the items of ``cell``'s data set where they are the user's, else ``None``. It reads them.
+
+    Raises ``BadInput`` where they cannot be read.
+    """
+    from highway_bench.data import datasets, fingerprint  # which import torch
+    from highway_bench.tasks.from_cell import cell_dataset
+
+    if cell.dataset is None:
+        return None
+    dataset, ours = cell_dataset(cell), is_ours(datasets.module_of(cell.dataset))
+    if dataset is None or (ours and not dataset.is_users) or dataset.missing() is not None:
+        return None
+    return fingerprint(dataset)
+
+
+def with_items(cell: Cell, items: str | None) -> Cell:
+    """``cell`` with the hash of the user's ``items`` for its data set's name and options."""
+    if items is None:
+        return cell
+    recipe = {word: value for word, value in cell.recipe.items() if word != "dataset"}
+    return cell.but(dataset=f"items {items}", recipe=recipe)
 
 
 def versions_of(cell: Cell, tree: SourceTree) -> dict[str, str]:

@@ -11,7 +11,7 @@ from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, HighwayBenchError
 from highway_bench.execution.failure import failure
 from highway_bench.execution.job import CellResult, Job
-from highway_bench.execution.key import cell_key, modules_of, versions_of
+from highway_bench.execution.key import cell_key, modules_of, users_items, versions_of, with_items
 from highway_bench.execution.old_keys import OldKeys
 from highway_bench.execution.rerun import Rerun
 from highway_bench.execution.source import SourceTree
@@ -29,17 +29,18 @@ TOGETHER = "together"  # the metric of the number of networks that were trained 
 class ScheduledCell:
     """A cell of the run. ``ran`` and ``digest`` are known once the cells it needs have ended.
 
-    ``versions`` are those of what it runs, by name. ``ran`` is the cell that is run for it: itself, or with values that
-    other cells' results decide. ``refused`` is the
-    status and the reason of a cell that cannot be run. ``status`` is its result in this run or in the store, ``stored``
-    whether it was stored before, ``chosen`` whether this run measures it. ``group`` is equal for cells that are
-    measured together, and known from the first jobs on.
+    ``versions`` are those of what it runs, by name; ``items`` is a hash of the user's data. ``ran`` is the cell that is
+    run for it: itself, or with values that other cells' results decide. ``refused`` is the status and the reason of a
+    cell that cannot be run. ``status`` is its result in this run or in the store, ``stored`` whether it was stored
+    before, ``chosen`` whether this run measures it. ``group`` is equal for cells that are measured together, and known
+    from the first jobs on.
     """
 
     cell: Cell
     task: Task
     needs: tuple[Cell, ...]
     ran: Cell
+    items: str | None = None
     digest: str = ""
     refused: tuple[Status, str] | None = None
     versions: dict[str, str] = field(default_factory=dict)
@@ -75,15 +76,15 @@ class Schedule:
         self._tree = SourceTree()
         self._before = self.store.digests()
         self._old = OldKeys(self.store)
-        self._versions: dict[str, dict[str, str]] = {}  # equal for cells that run the same
+        self._versions: dict[str, tuple[dict[str, str], str | None]] = {}  # equal for cells that run the same
         self._sizes: Counter[Hashable] = Counter()  # of the groups, with the cells that are stored
 
     def add(self, cells: Mapping[Cell, tuple[Cell, ...]]) -> None:
         """Add ``cells``, each with the cells it needs. Raises ``UnknownName`` for an unknown task, block or family."""
         for cell, needs in cells.items():
             if cell not in self.items:
-                versions = self._versions_of(cell)
-                self.items[cell] = ScheduledCell(cell, tasks.get(cell.task), needs, ran=cell, versions=versions)
+                versions, items = self._versions_of(cell)
+                self.items[cell] = ScheduledCell(cell, tasks.get(cell.task), needs, cell, items, versions=versions)
 
     def ready(self) -> list[ScheduledCell]:
         """Items to run now: not chosen before, and all cells they need have ended. Items that the store has get its
@@ -175,19 +176,23 @@ class Schedule:
 
     def _digest(self, item: ScheduledCell, where: Identity) -> str:
         return cell_key(
-            item.cell,
-            ran=item.ran if item.ran != item.cell else None,
+            with_items(item.cell, item.items),
+            ran=with_items(item.ran, item.items) if item.ran != item.cell else None,
             versions=item.versions,
             refused=item.refused,
             torch=where.torch,
             machine=where.machine if item.task.meter else None,
         )
 
-    def _versions_of(self, cell: Cell) -> dict[str, str]:
-        recipe = [cell.recipe.get(name) for name in ("layout", "loss")]
-        runs = repr([cell.task, cell.block, cell.family, cell.dataset, *recipe])
+    def _versions_of(self, cell: Cell) -> tuple[dict[str, str], str | None]:
+        """The versions of what ``cell`` runs, and a hash of the user's items, which have no version."""
+        recipe = [cell.recipe.get(name) for name in ("layout", "loss", "dataset")]
+        runs = repr([cell.task, cell.block, cell.family, cell.dataset, cell.seq_len, *recipe])
         if runs not in self._versions:
-            self._versions[runs] = versions_of(cell, self._tree)
+            versions, items = versions_of(cell, self._tree), users_items(cell)
+            if items is not None:
+                versions.pop(f"data set {cell.dataset}")
+            self._versions[runs] = versions, items
         return self._versions[runs]
 
     def _find_groups(self) -> None:

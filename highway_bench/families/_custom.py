@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from operator import attrgetter
 from typing import Any, ClassVar, get_args
 
 import torch
@@ -41,6 +39,7 @@ from highway_bench.families.probing import (
     width_fault,
 )
 from highway_bench.measure.flops import count_flops
+from highway_bench.registry import imported_function, reference_of
 from highway_bench.terminal import prints_to_stderr
 
 OPTIONS = ("kind", "vmap", "copy_input", "dropout")
@@ -271,7 +270,7 @@ def _custom_class(base: type[Any], name: str, vmap: bool, traits: Traits, copies
 
 
 def make_family(name: str, **options: Any) -> Family:
-    """The family called ``name``, or of the factory ``module:factory``, with ``options``.
+    """The family called ``name``, or of the factory ``module:factory`` or ``FILE.py:factory``, with ``options``.
 
     Raises ``BadInput`` for an unknown name (with near names), an unknown option, or a factory that cannot be imported.
     """
@@ -279,7 +278,7 @@ def make_family(name: str, **options: Any) -> Family:
         unknown = options.keys() - set(OPTIONS)
         if unknown:
             raise BadInput(f"family {name!r} takes the options {', '.join(OPTIONS)}, not {', '.join(sorted(unknown))}")
-        return family(import_factory(name), **options)
+        return family(imported_function(reference_of(name), "family"), **options)
     spec = families.get(name)
     unknown = options.keys() - spec.options.keys()
     if unknown:
@@ -290,21 +289,3 @@ def make_family(name: str, **options: Any) -> Family:
 def select_families(*patterns: str) -> list[str]:
     """The names of registered families that match ``patterns`` (shell wildcards), and users' own as they are."""
     return [name for one in patterns for name in ([one] if ":" in one else families.select(one))]
-
-
-def import_factory(reference: str) -> Factory:
-    """The object that ``module:attribute`` names; raises ``BadInput`` where it is missing or cannot be called."""
-    module_name, _, attribute = reference.partition(":")
-    try:
-        with prints_to_stderr():
-            module = importlib.import_module(module_name)
-    except USER_ERRORS as error:  # the user's code
-        reason = f"{type(error).__name__}: {error}"
-        raise BadInput(f"cannot import {module_name!r} for family {reference!r}: {reason}") from error
-    try:
-        factory: Factory = attrgetter(attribute)(module)
-    except AttributeError:
-        raise BadInput(f"module {module_name!r} has no {attribute!r}, which family {reference!r} names") from None
-    if not callable(factory):
-        raise BadInput(f"family {reference!r} is no factory: it cannot be called with a width")
-    return factory

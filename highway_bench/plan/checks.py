@@ -38,7 +38,7 @@ def check_selection(selection: Selection) -> None:
         if isinstance(family, Family):
             check_rebuilds(family)
     if selection.dataset is not None:
-        make_dataset(selection.dataset)
+        make_dataset(selection.dataset, **selection.recipe.get("dataset", {}))
     device = selection.device or default_device()
     check_device(device)
     for dtype in selection.dtype:

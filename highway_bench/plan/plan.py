@@ -23,8 +23,9 @@ from highway_bench.execution.requested import changes, requested
 from highway_bench.execution.rerun import FAILED
 from highway_bench.execution.runner import Summary, run_cells
 from highway_bench.plan.checks import check_cells, check_data, check_grids, check_selection
+from highway_bench.plan.data_choice import named_data
 from highway_bench.plan.estimate import Estimate, estimate
-from highway_bench.plan.expand import expand, grid_families, wanted_widths
+from highway_bench.plan.expand import expand, grid_families, own_families, wanted_widths
 from highway_bench.plan.grid import Grid
 from highway_bench.plan.profiles import Profile, get_profile
 from highway_bench.plan.selection import Selection
@@ -70,7 +71,7 @@ class Plan:
     ``expected`` maps a cell to the statuses, apart from ``ok``, that the profile expects of it; for a cell that is not
     in it every status is expected. With ``loads``, the data are loaded once before the run, so that a broken file, or a
     batch larger than its data, is an error before anything is measured. ``remarks`` say what is done with users'
-    layers.
+    layers and data.
     """
 
     cells: tuple[Cell, ...]
@@ -90,6 +91,7 @@ class Plan:
         """
         modules = load_plugins(plugins)
         chosen = get_profile(profile) if isinstance(profile, str) else profile
+        selection, note = with_data(selection)
         check_selection(selection)
         grids = [grid for grid in chosen.grids if not selection.task or grid.task in tasks.select(*selection.task)]
         check_grids(grids, selection)
@@ -104,7 +106,7 @@ class Plan:
         cells = tuple(expected)
         # The data sets of the package's own profiles are part of installed packages, and larger than their batches.
         loads = not isinstance(profile, str) or selection.dataset is not None or selection.batch_size is not None
-        return cls(cells, modules, expected, loads, remarks_on(grids, selection))
+        return cls(cells, modules, expected, loads, (*note, *remarks_on(grids, selection)))
 
     @cached_property
     def needs(self) -> dict[Cell, tuple[Cell, ...]]:
@@ -195,6 +197,21 @@ class Plan:
             [ending for ending in endings if ending.status in FAILURES],
             [ending for ending in endings if ending.status not in expected.get(ending.cell, {ending.status})],
         )
+
+
+def with_data(selection: Selection) -> tuple[Selection, tuple[str, ...]]:
+    """``selection`` with the data set of its ``data``, which are read, and a line on what was taken; else as it is."""
+    if selection.data is None:
+        return selection, ()
+    if selection.dataset is not None:
+        raise BadInput("give data of your own or the name of a data set, not both")
+    own = own_families(selection)
+    choice = named_data(
+        selection.data, target=selection.target, images=bool(own) and all(one.kind == "image" for one in own)
+    )
+    options = {**choice.options, **selection.recipe.get("dataset", {})}
+    changed = replace(selection, data=None, dataset=choice.name, recipe={**selection.recipe, "dataset": options})
+    return changed, (f"data: {choice.note}",) if choice.note else ()
 
 
 @contextmanager

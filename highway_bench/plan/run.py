@@ -9,7 +9,7 @@ from typing import Unpack
 import pandas as pd
 
 from highway_bench.execution.engines import AnyEngine
-from highway_bench.execution.progress_bar import showing_progress
+from highway_bench.execution.progress_bar import showing_progress, stderr_console
 from highway_bench.execution.rerun import FAILED
 from highway_bench.plan.plan import AnyStore, Plan
 from highway_bench.plan.profiles import Profile
@@ -48,6 +48,8 @@ def run(
     """
     plan = Plan.of(profile, Selection.of(tasks, **words), plugins)
     plan = plan if shard is None else plan.shard(shard)
+    for line in plan.remarks:
+        stderr_console().print(line, highlight=False, markup=False)
     with showing_progress() if progress else nullcontext() as on_event:
         return plan.run(
             store, engine=engine, workers=workers, rerun=rerun, strict_source=strict_source, on_event=on_event

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
 
-from highway_bench.cell import DTYPES, MATCHES, MODES, PHASES, STARTS
+from highway_bench.cell import DTYPES, MATCHES, MODES, PHASES, STARTS, TARGETS
 from highway_bench.options import by_name, check_options, several, single, takes_several
+from highway_bench.registry import reference_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -42,6 +43,8 @@ class SelectionOptions(TypedDict, total=False):
     seed: OneOrMore[int] | None
     start: OneOrMore[str] | None
     dataset: str | None
+    data: Any
+    target: str | None
     batch_size: int | None
     seq_len: OneOrMore[int] | None
     block_options: Mapping[str, Any] | None
@@ -56,7 +59,8 @@ class Selection:
 
     ``task``, ``block`` and ``family`` choose among the profile's by wildcard. A family given as ``module:factory``, or
     as a family object, replaces the profile's families of its kind. The other options replace the grids' values where
-    they apply: a block option, for example, applies to the blocks that have it.
+    they apply: a block option, for example, applies to the blocks that have it. ``data`` are those of the user, by name
+    or, in Python, the data themselves.
 
     Raises ``BadInput`` for a value below an option's minimum or not among its choices.
     """
@@ -74,6 +78,8 @@ class Selection:
     seed: tuple[int, ...] = several("Seeds of trained cells.", minimum=0)
     start: tuple[str, ...] = several("Starts at which each block that has them is measured", choices=STARTS)
     dataset: str | None = single("Data set of trained cells.")
+    data: str | None = single("Data of your own: module:NAME or FILE.py:NAME, or a text file.")
+    target: str | None = single("What the targets of such data are, where it is not seen", choices=TARGETS)
     batch_size: int | None = single("Items per step.", minimum=1)
     seq_len: tuple[int, ...] = several("Steps of a sequence.", minimum=1)
     block_options: Mapping[str, Any] = by_name("An option of the block, such as gate_bias=-2. May be repeated.")
@@ -93,7 +99,9 @@ class Selection:
             many = isinstance(value, Sequence) and not isinstance(value, str)
             values[name] = tuple(value) if many else (value,)
         values["block"] = tuple(one if isinstance(one, str) else one.spec.name for one in values.get("block", ()))
-        values["family"] = tuple(one if isinstance(one, str) else _family(one) for one in values.get("family", ()))
+        values["family"] = tuple(
+            reference_of(one) if isinstance(one, str) else _family(one) for one in values.get("family", ())
+        )
         return cls(**values)
 
     def __post_init__(self) -> None:

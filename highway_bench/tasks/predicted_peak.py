@@ -167,6 +167,6 @@ def batch_of(dataset: DataSet, items: int) -> Split:
         inputs = torch.randint(1, dataset.vocabulary, shape)  # 0 is padding
     else:
         inputs = torch.rand(shape)
-    if dataset.target_kind == "scalar":
+    if dataset.target_kind in ("scalar", "label"):
         return Split(inputs, torch.rand(items))
     return Split(inputs, torch.randint(dataset.outputs, shape[:2] if dataset.target_kind == "token" else (items,)))

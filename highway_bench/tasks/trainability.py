@@ -28,7 +28,7 @@ from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.families.parts import count_parameters
 from highway_bench.measure.device import release
-from highway_bench.registry import imported
+from highway_bench.registry import imported_function
 from highway_bench.results.schema import Status
 from highway_bench.success.judging import THRESHOLD, Judgement, judge, success_loss
 from highway_bench.tasks._curve import curve
@@ -354,7 +354,7 @@ def evaluates_epochs(cell: Cell) -> bool:
 def own_loss(cell: Cell) -> LossFunction | None:
     """The loss that the cell's recipe names; ``None`` for that of the data set."""
     reference = value_of(cell, "loss", None)
-    return None if reference is None else imported(reference, "loss")
+    return None if reference is None else imported_function(reference, "loss")
 
 
 def epoch_values(training: Training) -> dict[str, list[float | None]]:

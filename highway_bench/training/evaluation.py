@@ -49,12 +49,14 @@ def to_gpu(split: Split, device: torch.device, dtype: torch.dtype) -> Split:
 
 
 def loss_of(outputs: Tensor, targets: Tensor, kind: TargetKind, own: LossFunction | None = None) -> Tensor:
-    """Mean cross entropy in nat for classes and tokens (targets ``IGNORED`` do not count), mean squared error for
-    scalars; the user's ``own`` loss if there is one."""
+    """Mean cross entropy in nat for classes and tokens (targets ``IGNORED`` do not count) and for each of several
+    labels, mean squared error for scalars; the user's ``own`` loss if there is one."""
     if own is not None:
         return own(outputs, targets)
     if kind == "scalar":
         return functional.mse_loss(outputs, targets.to(outputs.dtype))
+    if kind == "label":
+        return functional.binary_cross_entropy_with_logits(outputs, targets)
     if kind == "token":
         return functional.cross_entropy(outputs.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
     return functional.cross_entropy(outputs, targets)
@@ -83,7 +85,8 @@ def evaluate(
         outputs = network(inputs)
         if here:  # a mean over no target is NaN
             total += float(loss_of(outputs, targets, kind, own)) * here
-            right += 0 if kind == "scalar" else int((outputs.argmax(-1) == targets).sum())
+            if kind != "scalar":
+                right += int(((outputs > 0) if kind == "label" else outputs.argmax(-1)).eq(targets).sum())
             targets_seen += here
     loss = total / targets_seen if targets_seen else math.nan
     return Evaluation(loss, None if kind == "scalar" or not math.isfinite(loss) else right / targets_seen)

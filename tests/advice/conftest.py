@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 from highway_bench.advice.costs import RelativeCost
 from highway_bench.advice.request import AdviceRequest, requested
 from highway_bench.cell import Cell
-from highway_bench.data import datasets
 from highway_bench.measure.roofline import Roofline
 from tests.inline_engine import InlineEngine
 
@@ -140,15 +138,13 @@ def examples(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture(autouse=True)
-def without_the_users_data_set() -> Iterator[None]:
-    """What a plug-in registers must not be in other tests' registry."""
-    yield
-    datasets.unregister("batches")
-    sys.modules.pop("highway_bench.advice.batches", None)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of the users' data go to a folder of this test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
-def ask(tmp_path: Path) -> Callable[..., AdviceRequest]:
+def ask() -> Callable[..., AdviceRequest]:
     """A request for three blocks in ``dense``; keywords change it."""
 
     def make(layer: str = "dense", **changes: Any) -> AdviceRequest:
@@ -159,7 +155,6 @@ def ask(tmp_path: Path) -> Callable[..., AdviceRequest]:
             "batch_size": 16,
             "data": "digits",
             "block": ("plain", "highway", "pre-norm"),
-            "out": tmp_path / "out",
         }
         return requested(layer, **words | changes)
 

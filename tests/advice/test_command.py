@@ -25,7 +25,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         (("dense", "--depth", "2", "--minutes", "0"), "minutes must be above 0, not 0"),
         (("dense", "--depth", "0"), "depth must be at least 1, not 0"),
         (("dens", "--depth", "2"), "unknown family 'dens'; did you mean dense"),
-        (("no_layers:make", "--depth", "2"), "cannot import 'no_layers'"),
+        (("no_layers:make", "--depth", "2"), "'no_layers:make' failed to import"),
         (("dense", "--depth", "2", "--data", "none.txt"), "there is no such file"),
         (("dense", "--depth", "2", "--data", "no_data:batches"), "No module named 'no_data'"),
         (("dense", "--depth", "2", "--block", "higway"), "did you mean highway"),

@@ -64,7 +64,7 @@ def test_a_weight_whose_estimate_each_step_improves_can_be_joined(layers: str, a
 
 
 def test_a_module_that_cannot_be_imported(ask: Ask) -> None:
-    with pytest.raises(BadInput, match="cannot import 'no_layers'"):
+    with pytest.raises(BadInput, match="'no_layers:make' failed to import"):
         ask("no_layers:make")
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 
 from highway_bench.advice.about import own_norms
 from highway_bench.advice.fit import workers_that_fit
@@ -70,7 +67,7 @@ def test_what_can_be_read_once_is_saved(layers: str, ask: Ask, tmp_path: Path) -
     one, other = (Path(request.data.options["path"]) for request in requests)
     assert one == other
     assert one.read_bytes() == text
-    assert "is read once, and saved" in requests[0].data.note
+    assert "is read once, and copied" in requests[0].data.note
     assert ask(f"{layers}:Causal", data=str(tmp_path / "text.gz")).data_hash == requests[0].data_hash
     with pytest.raises(BadInput, match="read once only: save it"):
         make_dataset("language", path=str(pipe)).load()
@@ -85,52 +82,6 @@ def test_a_layer_of_vectors_gets_every_step_of_a_text(layers: str, ask: Ask, tmp
     assert ask(f"{layers}:fine").family.kind == "vector"
     with pytest.raises(BadInput, match="--family-option kind=sequence"):
         ask(f"{layers}:fine", data=str(text), family_options={"kind": "vector"})
-
-
-def batch(name: str) -> Any:
-    x, y = torch.randn(4, 3), torch.tensor([0, 1, 2, 1])
-    return {
-        "column": (x, y[:, None]),
-        "column of floats": (x, y[:, None].float()),
-        "dictionary": {"inputs": x, "labels": y},
-        "arrays": [x.numpy(), y.tolist()],
-        "no pair": x,
-        "three": (x, y, y),
-        "keys": {"a": x, "b": y},
-        "mask": {"x": x, "mask": x, "y": y},
-        "texts": (["a", "b", "c", "d"], y),
-        "objects": (x.numpy(), [None, object()]),
-        "item": (x[0], 1),
-        "complex": (x.to(torch.complex64), y),
-    }[name]
-
-
-@pytest.mark.parametrize("name", ["column", "column of floats", "dictionary", "arrays"])
-def test_batches_as_people_write_them(name: str) -> None:
-    from highway_bench.advice.batches import pair_of  # registers a data set; see conftest.py
-
-    x, y = pair_of(batch(name), "mine")
-    assert (x.shape, y.shape) == ((4, 3), (4,))
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("no pair", r"a batch is a Tensor; yield pairs \(x, y\)"),
-        ("three", r"a batch has 3 parts; yield pairs \(x, y\)"),
-        ("keys", r"a batch has the keys a, b; yield pairs \(x, y\), or dictionaries with two keys, one of them of y, "),
-        ("mask", "a batch has the keys x, mask, y; yield"),
-        ("texts", "x is a list of str; yield a tensor or an array of numbers"),
-        ("objects", "y is a list of NoneType; yield"),
-        ("item", "y is one number; yield batches of items"),
-        ("complex", "x is torch.complex64; yield real numbers"),
-    ],
-)
-def test_what_is_no_batch_is_one_line_with_the_cure(name: str, says: str) -> None:
-    from highway_bench.advice.batches import pair_of  # registers a data set; see conftest.py
-
-    with pytest.raises(BadInput, match=f"^data 'mine': {says}"):
-        pair_of(batch(name), "mine")
 
 
 def test_sequences_read_digits_where_no_text_is_here(
@@ -161,20 +112,6 @@ def test_batches_of_ones_own(layers: str, ask: Ask) -> None:
     ):
         with pytest.raises(BadInput, match=says):
             ask(f"{layers}:fine", data=f"{layers}:{name}")
-
-
-def test_batches_are_cut_and_a_broken_file_is_one_line(
-    layers: str, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    batches = importlib.import_module("highway_bench.advice.batches")
-    monkeypatch.setattr(batches, "MOST_ITEMS", 20)
-    dataset = ask(f"{layers}:fine", data=f"{layers}:batches").data.dataset
-    assert sum(len(split.inputs) for split in dataset.load()) == 20
-    (saved,) = tmp_path.rglob("*.pt")
-    saved.write_bytes(saved.read_bytes()[:100])
-    batches._load.cache_clear()
-    with pytest.raises(BadInput, match="the batches cannot be read"):
-        dataset.load()
 
 
 def test_a_loss_of_ones_own(layers: str, ask: Ask) -> None:
@@ -221,9 +158,9 @@ def test_a_depth_that_does_not_fit_memory(ask: Ask, monkeypatch: pytest.MonkeyPa
         workers_that_fit(need, 10_000_000, 2, "cpu")
 
 
-def test_a_layer_is_named_by_its_module(ask: Ask) -> None:
-    with pytest.raises(BadInput, match=r"named by its module: my_layers:make_layer, in the folder some/$"):
-        ask("some/my_layers.py:make_layer")
+def test_a_layer_may_be_named_by_its_file(layers: str, ask: Ask, tmp_path: Path) -> None:
+    file = tmp_path / f"{layers}.py"
+    assert ask(f"{file}:fine", data=f"{file}:batches").family.name == f"{layers}:fine"
 
 
 def test_a_norm_of_the_layers_own_is_named(layers: str, examples: str, ask: Ask) -> None:

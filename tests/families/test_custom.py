@@ -171,8 +171,8 @@ def test_a_factory_inside_a_class_is_found(layers: str) -> None:
         ("nothing", r"its factory must return an nn.Module or a list of them, not a NoneType"),
         ("table", r"vector: \(2, 64\) gives a dict, not a tensor"),
         ("steps_first", r"vector: \(2, 64\) mixes the items of the batch; sequence: \(2, 5, 64\) mixes the items"),
-        ("number", r"is no factory: it cannot be called with a width"),
-        ("absent", r"has no 'absent', which family '.*:absent' names"),
+        ("number", r"is no function"),
+        ("absent", r"has no 'absent', which the family '.*:absent' names"),
         ("Makers.absent", r"has no 'Makers.absent'"),
         ("", r"has no ''"),
     ],
@@ -196,13 +196,13 @@ def test_a_module_that_cannot_be_imported(
 ) -> None:
     (tmp_path / "broken_layers.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(BadInput, match=r"^cannot import 'broken_layers' for family 'broken_layers:make': ") as caught:
+    with pytest.raises(BadInput, match=r"^family 'broken_layers:make' failed to import: ") as caught:
         make_family("broken_layers:make")
     assert says in str(caught.value)
 
 
 def test_a_module_that_is_not_there() -> None:
-    with pytest.raises(BadInput, match=r"^cannot import 'not_a_module' for family 'not_a_module:make': ModuleNotFound"):
+    with pytest.raises(BadInput, match=r"^family 'not_a_module:make' failed to import: ModuleNotFound"):
         make_family("not_a_module:make")
 
 

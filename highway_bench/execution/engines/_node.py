@@ -12,12 +12,13 @@ import platform
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from highway_bench.data.batches import copy_of, write_copy
 from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.job import Ended, Job
 from highway_bench.provenance import identity
@@ -37,16 +38,20 @@ def facts(has_gpu: bool) -> str:
     )
 
 
-def measure(line: str, checkpoints: Any, modules: frozenset[str]) -> Iterator[str]:
+def measure(line: str, checkpoints: Any, modules: frozenset[str], copies: Mapping[str, Any]) -> Iterator[str]:
     """Measure the cells of a job. The first item is empty and says that the job has begun. Every further one has the
     result of one cell, as a line of JSON; the last one has the results of all cells.
 
     After a loss Ray calls this again and leaves out as many items as it has delivered. Cells may then end in another
     order, but the number of items is the same, and the last one is complete. ``checkpoints`` are ``CheckpointFiles``
-    in another process, or ``None``. ``modules`` are those that any job of the command runs through.
+    in another process, or ``None``. ``modules`` are those that any job of the command runs through. ``copies`` are the
+    user's data by the hash of their items, each as a list of one reference.
     """
     job = Job.of_line(line)
     yield ""
+    for items, (copy,) in copies.items():
+        if not copy_of(items).is_file():
+            write_copy(items, lambda part, copy=copy: part.write_bytes(copy.future().result()))
     lines: list[str] = []
     with node_folder(job.keys, checkpoints) as folder, ExitStack() as on_error:
         on_error.callback(_stop)

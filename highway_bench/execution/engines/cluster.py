@@ -26,6 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from highway_bench.data.batches import copy_of
 from highway_bench.errors import BadInput, HighwayBenchError
 from highway_bench.execution.engines import _node
 from highway_bench.execution.engines._cluster_nodes import (
@@ -121,6 +122,7 @@ class RayEngine:
         self._submitted: dict[Any, Submitted] = {}
         self._measure: Any = None
         self._checkpoints: dict[Path, Any] = {}
+        self._copies: dict[str, Any] = {}  # of the user's data that Ray has, by the hash of their items
         self._opened = ExitStack()
 
     @property
@@ -223,6 +225,7 @@ class RayEngine:
             raise BadInput(f"no connection to the Ray cluster {where}: {first_line(error)}") from error
         self._measure = ray.remote(_node.measure)  # once: Ray sends every such function to the cluster
         self._checkpoints.clear()
+        self._copies.clear()
 
     def _send_modules(self, jobs: Iterable[Job]) -> None:
         """Send the modules that ``jobs`` run through. Ray takes them only with a new connection."""
@@ -269,7 +272,11 @@ class RayEngine:
                 actor = ray.remote(_node.CheckpointFiles).options(num_cpus=0, label_selector=here, **NO_EVENTS)
                 self._checkpoints[job.checkpoints] = actor.remote(str(job.checkpoints))
             checkpoints = self._checkpoints[job.checkpoints]
-        stream = self._measure.options(**placement.options, **NO_EVENTS).remote(job.line(), checkpoints, self._sources)
+        for items in copies_of(job) - self._copies.keys():
+            self._copies[items] = ray.put(copy_of(items).read_bytes())
+        copies = {items: [self._copies[items]] for items in copies_of(job)}
+        measure = self._measure.options(**placement.options, **NO_EVENTS)
+        stream = measure.remote(job.line(), checkpoints, self._sources, copies)
         self._submitted[stream] = Submitted(job, placement)
 
     def _receive(self, stream: Any) -> Generator[Began | Ended, None, list[Job]]:
@@ -340,3 +347,9 @@ def lost(submitted: Submitted, status: Status, message: str) -> Iterator[Ended]:
 def lines_of(text: str) -> list[str]:
     """The results in an item of a stream."""
     return [line for line in text.split("\n") if line]
+
+
+def copies_of(job: Job) -> set[str]:
+    """The hashes of the user's data that the cells of ``job`` read from a copy on this machine."""
+    named = {str(cell.recipe["dataset"]["items"]) for cell in job.cells if cell.dataset == "batches"}
+    return {items for items in named if copy_of(items).is_file()}

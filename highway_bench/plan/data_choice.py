@@ -1,4 +1,4 @@
-"""Data choice: on which data an advice trains, from the layer's kind or from what the user names."""
+"""Data choice: on which data a user's layer trains, from its kind or from what the user names."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from highway_bench.data import Data, DataSet, datasets, make_dataset, read_text
+from highway_bench.data import DataSet, cache_folder, datasets, make_dataset, read_own, read_text
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import Family, reads_ahead
+from highway_bench.families.seeding import all_seeded
+from highway_bench.registry import imported, reference_of
+from highway_bench.terminal import prints_to_stderr
 from highway_bench.writing import writing
 
 DIGITS: Final = ("mnist-5k", {"pooled": 2})
 """Digits of 14 × 14 pixels: 5,000 that are part of an installed package."""
+
+
+SEED: Final = 0  # of what a user's function draws
 
 
 class DataChoice(NamedTuple):
@@ -62,36 +68,48 @@ def default_data(family: Family, width: int) -> DataChoice:
     return DataChoice(*DIGITS, f"digits are read row by row, because {name} is not here: {reason}")
 
 
-def named_data(given: str, out: Path) -> DataChoice:
-    """The data that ``given`` names: a registered data set, or a text file or a folder of texts for ``language``.
+def named_data(given: Any, *, target: str | None = None, images: bool = False) -> DataChoice:
+    """The data that ``given`` is or names.
 
-    What can be read once only, such as a pipe, is saved in the folder ``out``. Raises ``BadInput`` for anything else,
-    with near names.
+    A name is that of a registered data set, a text file or a folder of texts for ``language``, or ``module:NAME`` (or
+    ``FILE.py:NAME``) of data of the user's own. All else is such data themselves: see ``read_own``, for ``target`` and
+    ``images`` too. Raises ``BadInput``, with near names.
     """
+    if not isinstance(given, str):
+        return own_data(given, type(given).__name__, target, images)
     if given in datasets:
         return DataChoice(given, DIGITS[1] if given == DIGITS[0] else {})
     path = Path(given).expanduser().absolute()
     if os.path.exists(path):
         if path.is_dir() or (path.is_file() and not path.is_relative_to("/dev")):
             return DataChoice("language", {"path": str(path)})
-        return DataChoice("language", {"path": str(saved_text(path, out))}, f"{path} is read once, and saved")
+        return DataChoice("language", {"path": str(saved_text(path))}, f"{path} is read once, and copied")
+    if ":" in given:
+        reference = reference_of(given)
+        return own_data(imported(reference, "data"), reference, target, images)
     if os.sep in given or "." in given:
         raise BadInput(f"data {given!r}: there is no such file, and no data set of that name")
     raise UnknownName("data set", given, datasets)
 
 
-def saved_text(source: Path, out: Path) -> Path:
-    """A file in the folder ``out`` with the text of ``source``, named by its contents; workers open it."""
+def own_data(given: Any, name: str, target: str | None, images: bool) -> DataChoice:
+    """The user's data ``given``, copied for the workers."""
+    with all_seeded(SEED), prints_to_stderr():
+        return DataChoice("batches", *read_own(given, name, target=target, images=images))
+
+
+def saved_text(source: Path) -> Path:
+    """A file with the text of ``source``, named by its contents; workers open it."""
     text = read_text(source).encode()
-    path = out.absolute() / f"text-{hashlib.sha256(text).hexdigest()[:8]}.txt"
+    path = cache_folder() / "items" / f"{hashlib.sha256(text).hexdigest()[:16]}.txt"
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text)
     return path
 
 
-def checked(choice: DataChoice, batch_size: int) -> Data:
-    """The data of ``choice``; raises ``BadInput`` where they are missing, broken, or less than one batch."""
+def check_data(choice: DataChoice, batch_size: int) -> None:
+    """Raise ``BadInput`` where the data of ``choice`` are missing, broken, or less than one batch."""
     reason = choice.dataset.missing()
     if reason is not None:
         raise BadInput(f"data {choice.name!r} cannot be used: {reason}")
@@ -102,12 +120,3 @@ def checked(choice: DataChoice, batch_size: int) -> Data:
         raise BadInput(f"data {choice}: {what}, {rows} rows of training data and a batch needs {batch_size}")
     if choice.dataset.chance_loss <= 0:
         raise BadInput(f"data {choice}: all targets are equal, so there is nothing to learn")
-    return data
-
-
-def fingerprint(data: Data) -> str:
-    """A hash of the training and the test part."""
-    total = hashlib.sha256()
-    for part in (part for split in data for part in split):
-        total.update(part.contiguous().numpy().tobytes())
-    return total.hexdigest()
