@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,15 +18,16 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from highway_bench.blocks import BlockSpec, blocks
-from highway_bench.cell import Cell
+from highway_bench.cell import DEPTH_AWARE, Cell
 from highway_bench.errors import USER_ERRORS, HighwayBenchError
 from highway_bench.execution.preflight import preflight
-from highway_bench.families import Family, make_family, select_families
+from highway_bench.families import Family, make_family, reads_ahead, select_families
 from highway_bench.families.own_layer import own_layers
 from highway_bench.families.parts import count_parameters
 from highway_bench.families.seeding import seeded
+from highway_bench.measure.flops import count_flops
 from highway_bench.measure.precision import torch_dtype
-from highway_bench.network import build
+from highway_bench.network import build, reads_later_steps, started
 from highway_bench.terminal import prints_to_stderr
 from highway_bench.training.stacked import NotStackable, Stacked
 
@@ -36,6 +38,7 @@ SIGNAL_DEPTH = 50
 COMPILED_DEPTH = 2  # the least with a first layer and a last: tracing takes most of a check's time, a layer at a time
 NOTED = 1e4  # a size that grows or shrinks by more is named in the note; training may still be possible
 SIGNAL_WIDTH = 32
+NO_START = "no depth-aware start, which others have: starts=(PUBLISHED, SCALED_BRANCH) scales the last map by 1/√L"
 
 
 class ContractBroken(HighwayBenchError):
@@ -116,6 +119,8 @@ def check_results(subject: Subject) -> Iterator[CheckResult]:
     """The results of all checks of one block in one family; only the first if the block cannot be built."""
     for remark in subject.family.remarks:
         yield CheckResult("user's layer", subject.family.name, None, remark)
+    if subject.spec.group == "own" and DEPTH_AWARE not in {start.name for start in subject.spec.starts}:
+        yield CheckResult("starts", subject.family.name, None, NO_START)
     for check in CHECKS:
         label = check.__name__.replace("_", " ")
         try:
@@ -160,6 +165,24 @@ def counts_parameters(subject: Subject) -> None:
         raise ContractBroken(
             f"{DEPTH} layers of width {width} have {actual:,} parameters, but gates, norms, leave_norms "
             f"and extra_parameters say {declared:,}; correct these, or register every part on self"
+        )
+
+
+def counts_flops(subject: Subject) -> None:
+    """What one more layer computes equals the closed form, counted in matrix products. A user's layer may compute
+    another number for other inputs."""
+    if subject.own:
+        return
+    x, width, counted = subject.example(), subject.width(), []
+    for depth in (2, 3):
+        stack = subject.stack(depth=depth)
+        with torch.no_grad():
+            counted.append(count_flops(partial(stack, x)))
+    declared = BATCH * subject.spec.layer_flops(subject.family, width, x.numel() // (BATCH * width))
+    if counted[1] - counted[0] != declared:
+        raise ContractBroken(
+            f"one more layer of width {width} takes {counted[1] - counted[0]:,} FLOP, but gates and extra_flops say "
+            f"{declared:,}; correct these"
         )
 
 
@@ -284,6 +307,18 @@ def batches(subject: Subject) -> str | None:
     return None
 
 
+def reads_no_later_step(subject: Subject) -> str | None:
+    """Whether the block adds a look at later steps to a causal family: a note, as not every data set forbids that."""
+    family = subject.family
+    if hasattr(family, "causal"):
+        family = replace(family, causal=True)
+    if family.kind != "sequence" or reads_ahead(family, subject.width()):
+        return None
+    options, family = started(subject.spec, family, None, None)
+    reads = reads_later_steps(subject.spec, family, subject.width(), options)
+    return "reads later steps: skipped where these are the targets" if reads else None
+
+
 def carries_signal(subject: Subject) -> str:
     """The change in size of signal and gradient over 50 untrained layers: a note, without a verdict."""
     stack = subject.stack(width=SIGNAL_WIDTH, depth=SIGNAL_DEPTH)
@@ -314,9 +349,11 @@ CHECKS: tuple[Callable[[Subject], str | None], ...] = (
     keeps_shape,
     keeps_dtype,
     counts_parameters,
+    counts_flops,
     registers_once,
     trains_everything,
     keeps_items_apart,
+    reads_no_later_step,
     is_deterministic,
     saves_state,
     batches,

@@ -17,6 +17,7 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 MODES: tuple[Mode, ...] = get_args(Mode)
 MATCHES: tuple[Match, ...] = get_args(Match)
 STARTS: tuple[StartName, ...] = get_args(StartName)
+DEPTH_AWARE: StartName = "depth-aware"
 TARGETS = ("classes", "numbers", "labels", "tokens")  # what the targets of a user's data may be
 DTYPES = ("float32", "tf32", "bfloat16", "float16", "float64")  # tf32: float32 with TF32 products, on a GPU
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
@@ -18,11 +19,16 @@ from highway_bench.blocks import Block, BlockSpec, blocks
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import CHANGES, Change, Family, Site, make_family
+from highway_bench.families.causality import looks_ahead
 from highway_bench.families.direct import DirectParts
 from highway_bench.families.padding import ReadsLengths, lengths_of, real_mask, real_steps, set_lengths
 from highway_bench.families.seeding import seeded
 from highway_bench.measure.precision import cast, torch_dtype
-from highway_bench.stem_head import build_head, build_stem
+from highway_bench.stem_head import Incompatible, build_head, build_stem
+
+TRIED_DEPTH = 3  # of stacks that are tried for what they read: later layers may carry another state than the first
+
+_reads_later_steps: dict[tuple[object, ...], bool] = {}
 
 
 class Stage(NamedTuple):
@@ -114,7 +120,7 @@ def build(
     ``project``, for families of images, puts a 1×1 convolution and a norm on the carried path.
 
     ``depth`` counts the layers with the block. ``start`` names one of the block's starts, ``published`` or
-    ``depth-aware``; without it the block has its default options, and the family its own init. ``seed``, if given, is
+    ``depth-aware``; without it the block begins by its first one. ``seed``, if given, is
     set before anything is built; torch's random state is restored afterwards. The module is float32, or of the dtype
     that the parameters of a user's layer have. Raises ``BadInput`` for an unknown name
     or option, or an impossible width or depth.
@@ -156,6 +162,8 @@ def _assemble(
 ) -> nn.Module:
     # The stem is first, so that a seed gives the same stem with every block.
     stem = build_stem(dataset, family, stages[0].width) if dataset else None
+    if dataset is not None:
+        check_causal(dataset, spec, family, stages[0].width, options)
     body = build_body(spec, family, stages, change, options)
     if dataset is None or stem is None:
         return body
@@ -229,19 +237,33 @@ def _build_stack(
     return Stack(enter, joins, spec.cls.build_leave(sites[-1], **options) if closes else nn.Identity())
 
 
+def check_causal(dataset: DataSet, spec: BlockSpec, family: Family, width: int, options: Mapping[str, Any]) -> None:
+    """Raise ``Incompatible`` where the targets of ``dataset`` are later steps, and the block reads these."""
+    if dataset.causal and reads_later_steps(spec, family, width, options):
+        raise Incompatible(f"block {spec.name!r} reads later steps, which are the targets of this data set")
+
+
+def reads_later_steps(spec: BlockSpec, family: Family, width: int, options: Mapping[str, Any]) -> bool:
+    """Whether an output of a stack depends on later steps of its input; tried once for these arguments."""
+    tried = spec.cls, repr(options), family, width
+    if tried not in _reads_later_steps:
+        make = partial(build_body, spec, family, [Stage(TRIED_DEPTH, width)], "plain", options)
+        _reads_later_steps[tried] = looks_ahead(make, family, width)
+    return _reads_later_steps[tried]
+
+
 def started(
     spec: BlockSpec, family: Family, options: Mapping[str, Any] | None, start: str | None
 ) -> tuple[dict[str, Any], Family]:
-    """All options of the block, and the family, for the start called ``start``; ``options`` prevail over a start's.
+    """All options of the block, and the family, for the start called ``start``, or else the block's first one.
 
-    Raises ``BadInput`` for a start that the block does not have, or that the family cannot have.
+    ``options`` prevail over a start's, and an init of the family over that of the first start. Raises ``BadInput`` for
+    a start that the block does not have, or that the family cannot have.
     """
-    if start is None:
-        return all_options(spec, options), family
-    chosen = spec.start(start)
+    chosen = spec.starts[0] if start is None else spec.start(start)
     if chosen.init not in family.inits:
-        raise BadInput(f"family {family.name!r} has no init {chosen.init!r}, which the start {start!r} needs")
-    if chosen.init != "default":
+        raise BadInput(f"family {family.name!r} has no init {chosen.init!r}, which the start {chosen.name!r} needs")
+    if chosen.init != "default" and (start is not None or family.init == "default"):
         family = replace(family, init=chosen.init)
     return all_options(spec, {**chosen.options, **(options or {})}), family
 

@@ -6,17 +6,30 @@ import random
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from highway_bench.block_check import CHECKS, Subject, check_block, check_results, compiles
-from highway_bench.blocks import Block, blocks, register_block
+from highway_bench.block_check import (
+    CHECKS,
+    ContractBroken,
+    Subject,
+    check_block,
+    check_results,
+    compiles,
+    counts_flops,
+    reads_no_later_step,
+)
+from highway_bench.blocks import Block, Start, blocks, register_block
+from highway_bench.data import make_dataset
 from highway_bench.errors import UnknownName
 from highway_bench.families import Gate, Site, families, make_family
 from highway_bench.measure.memory import tracker_peak
+from highway_bench.network import build
+from highway_bench.stem_head import Incompatible
 
 ALL = {check.__name__.replace("_", " ") for check in CHECKS}
 
@@ -187,11 +200,12 @@ FAULTS = [
     Fault(DividesByZero, {"keeps shape"}, "not finite"),
     Fault(ForgetsToLeave, {"keeps shape"}, "build_leave must return the stream"),
     Fault(ChangesDtype, {"keeps dtype"}, "torch.float64 becomes torch.float32"),
-    Fault(Gated, {"counts parameters"}, "3 layers of width 8 have 432 parameters, but"),
+    Fault(Gated, {"counts parameters", "counts flops"}, "3 layers of width 8 have 432 parameters, but"),
     Fault(
         GateMadeInForward,
         {
             "keeps dtype",
+            "counts flops",
             "registers once",
             "trains everything",
             "is deterministic",
@@ -201,7 +215,9 @@ FAULTS = [
         },
         "forward creates parameters (Linear.weight)",
     ),
-    Fault(ConstantGateMadeInForward, {"registers once", "batches", "compiles"}, "move them to __init__"),
+    Fault(
+        ConstantGateMadeInForward, {"counts flops", "registers once", "batches", "compiles"}, "move them to __init__"
+    ),
     Fault(MixesItems, {"keeps items apart"}, "do not mix items"),
     Fault(
         NeverUses,
@@ -209,7 +225,7 @@ FAULTS = [
         "joins.0.unused",
         {"extra_parameters": lambda family, width, joins: joins * (width * width + width)},
     ),
-    Fault(Detaches, {"trains everything"}, "no gradient moved"),
+    Fault(Detaches, {"counts flops", "trains everything"}, "no gradient moved"),
     Fault(DrawsElsewhere, {"is deterministic"}, "two networks of one seed differ"),
     Fault(
         Ties,
@@ -250,13 +266,48 @@ def test_a_fault_is_found(block: str, fault: Fault) -> None:
 
 
 def test_every_check_has_a_block_that_fails_it() -> None:
-    assert set().union(*(fault.breaks for fault in FAULTS)) == ALL
+    assert set().union(*(fault.breaks for fault in FAULTS)) == ALL - {"reads no later step"}  # a note
+
+
+class ReadsTheNextStep(Sound):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) + x.roll(-1, 1)
+
+
+@pytest.mark.parametrize("block", [(ReadsTheNextStep, {})], indirect=True)
+def test_a_block_that_reads_later_steps_is_skipped_where_they_are_the_targets(block: str, tmp_path: Path) -> None:
+    subject = Subject(blocks.get(block), make_family("transformer"))
+    assert reads_no_later_step(subject) == "reads later steps: skipped where these are the targets"
+    assert reads_no_later_step(Subject(blocks.get("attn-residual"), make_family("transformer"))) is None
+    (tmp_path / "text.txt").write_text("".join(f"{number} sheep\n" for number in range(200)))
+    text = make_dataset("language", path=str(tmp_path / "text.txt"))
+    causal = make_family("transformer", causal=True)
+    build("pre-norm", causal, width=8, depth=2, dataset=text)
+    with pytest.raises(Incompatible, match="'throw-away' reads later steps, which are the targets"):
+        build(block, causal, width=8, depth=2, dataset=text)
+
+
+@pytest.mark.parametrize("block", [(Sound, {"extra_flops": lambda family, width, joins: joins})], indirect=True)
+def test_flop_that_nothing_computes_are_found(block: str) -> None:
+    with pytest.raises(ContractBroken, match="width 8 takes 512 FLOP, but gates and extra_flops say 516"):
+        counts_flops(Subject(blocks.get(block), make_family("dense")))
+
+
+@pytest.mark.parametrize(
+    "block", [(Sound, {"starts": (Start("published", "orthogonal", init="orthogonal"),)})], indirect=True
+)
+def test_the_first_start_is_whole_wherever_none_is_named(block: str) -> None:
+    first, named = (build(block, "dense", width=8, depth=2, seed=0, **given) for given in ({}, {"start": "published"}))
+    weights = [next(one.parameters()) for one in (first, named)]
+    assert torch.equal(*weights)
+    assert torch.allclose(weights[0] @ weights[0].T, 2 * torch.eye(8), atol=1e-5)
+    assert not torch.equal(next(build("plain", "dense", width=8, depth=2, seed=0).parameters()), weights[0])
 
 
 @pytest.mark.parametrize("block", [(Sound, {})], indirect=True)
 def test_a_sound_block_passes_everywhere(block: str) -> None:
     found = check_block(block, in_families=["dense", "bilstm"])
-    assert [finding.problem for finding in found] == [None] * 2 * len(CHECKS)
+    assert [finding.problem for finding in found] == [None] * 2 * (len(CHECKS) + 1)  # and a note on starts
     assert {finding.family for finding in found} == {"dense", "bilstm"}
     notes = {(finding.family, finding.check): finding.note for finding in found}
     assert notes["bilstm", "batches"] == "declared as not running under vmap"
@@ -273,7 +324,7 @@ def test_what_is_declared_is_not_held_against_a_block(block: str) -> None:
 @pytest.mark.parametrize("block", [(GrowsAxis, {})], indirect=True)
 def test_a_block_that_cannot_be_built_gets_one_finding_a_family(block: str) -> None:
     subject = Subject(blocks.get(block), make_family("dense"))
-    assert [finding.check for finding in check_results(subject)] == ["keeps shape"]
+    assert [finding.check for finding in check_results(subject)] == ["starts", "keeps shape"]
 
 
 @pytest.mark.parametrize(("family", "options"), [("attention", {"heads": 3}), ("transformer", {"heads": 5})])

@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping
 
 from highway_bench.cell import Cell
+from highway_bench.execution.edited import check_unedited
 from highway_bench.execution.source import SourceTree, hash_of, is_ours
 from highway_bench.registry import FIRST_VERSION
 
@@ -72,7 +73,8 @@ def versions_of(cell: Cell, tree: SourceTree) -> dict[str, str]:
     """What ``cell`` runs (``task throughput``, ``block highway``, …), each with its version; of a user's module, the
     hash of its source.
 
-    Raises ``UnknownName`` for an entry that no registry has, and ``BadInput`` for a user's module without a file.
+    Raises ``UnknownName`` for an entry that no registry has, and ``BadInput`` for a user's module without a file, or
+    one that was edited after it was imported.
     """
     from highway_bench.plugins import entries_of  # which imports torch
 
@@ -80,6 +82,8 @@ def versions_of(cell: Cell, tree: SourceTree) -> dict[str, str]:
     for registry, name in entries_of(cell):
         module = name.partition(":")[0] if ":" in name else registry.module_of(name)
         ours = is_ours(module) and ":" not in name
+        if not ours:
+            check_unedited(tree.closure([module]))
         versions[f"{registry.kind} {name}"] = registry.version_of(name) if ours else tree.digest([module], own=True)
     return versions
 

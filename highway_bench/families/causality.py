@@ -53,7 +53,11 @@ def outputs_of(make: Callable[[], nn.Module], like: nn.Module, x: Tensor) -> Ten
 @cache
 def reads_ahead(family: Family, width: int) -> bool:
     """Whether a layer's output at one step depends on later steps, tried on each of its transforms by ``is_causal``."""
+    return any(looks_ahead(partial(part.transform, Site(part, width)), family, width) for part in family.sublayers)
+
+
+def looks_ahead(make: Callable[[], nn.Module], family: Family, width: int) -> bool:
+    """Whether a module of ``make`` that takes the family's sequences is not ``is_causal``."""
     steps = STEPS if family.input_fault(width, (STEPS,)) is None else LONG_STEPS
     with torch.device("cpu"), seeded(0):
-        x = torch.randn(2, steps, width).to(torch_dtype(family.dtype or "float32"))
-        return any(not is_causal(partial(part.transform, Site(part, width)), x) for part in family.sublayers)
+        return not is_causal(make, torch.randn(2, steps, width).to(torch_dtype(family.dtype or "float32")))

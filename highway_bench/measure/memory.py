@@ -48,7 +48,7 @@ class MemoryReport:
     ``saved_activations`` are 0 for a forward pass without gradients, ``optimiser_state`` also without an optimiser.
     """
 
-    parameters: int
+    parameter_bytes: int
     buffers: int
     inputs: int
     gradients: int
@@ -116,7 +116,7 @@ def measure_memory(
     held: list[Held] = [model, *inputs] if optimiser is None else [model, optimiser, *inputs]
     peak = _PEAKS[meter](step, held, device)
     return MemoryReport(
-        parameters=storage_bytes(model.parameters()),
+        parameter_bytes=storage_bytes(model.parameters()),
         buffers=storage_bytes(model.buffers()),
         inputs=storage_bytes(inputs),
         gradients=gradients,

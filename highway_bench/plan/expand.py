@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from highway_bench.blocks import blocks
-from highway_bench.cell import Cell, StartName
+from highway_bench.cell import DEPTH_AWARE, STARTS, Cell, StartName
 from highway_bench.data import datasets, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import Family, families, make_family
 from highway_bench.matching import matched_width
-from highway_bench.plan.grid import Grid, with_ladder
+from highway_bench.plan.grid import ADAM_RATES, SGD_RATES, Grid, with_ladder
 from highway_bench.plan.selection import Selection
 from highway_bench.provenance.machine import cores
 from highway_bench.tasks import tasks
@@ -21,8 +21,10 @@ from highway_bench.tasks.from_cell import dataset_options, default_device, pinne
 from highway_bench.words import Word
 
 
-def expand(grid: Grid, selection: Selection) -> Iterator[Cell]:
+def expand(grid: Grid, selection: Selection, trained: dict[tuple[str, str], Any] | None = None) -> Iterator[Cell]:
     """The cells of one grid under ``selection``. Tasks that run alone may have more threads than one.
+
+    ``trained`` has, by task and family, how the grids before this one train (see ``is_first``), and is filled.
 
     A grid of as many threads as there are cores has no cells on a GPU, whose steps take one thread of the CPU. A family
     and a data set that are incompatible still give a cell: its row is ``skipped`` and says why.
@@ -32,8 +34,12 @@ def expand(grid: Grid, selection: Selection) -> Iterator[Cell]:
         return
     task, sizes = tasks.get(grid.task), grid.sizes(device)
     grid = overridden(grid, selection)
+    if without_depth_aware(grid, selection):
+        grid = replace(grid, starts=STARTS)
     options = {name: block_options(name, selection) for name in grid_blocks(grid, selection)}
     for family in grid_families(grid, selection):
+        if trained is not None and not is_first(grid, family, selection, trained):
+            continue
         template = Cell(
             task=grid.task,
             block="",
@@ -89,6 +95,20 @@ def expand(grid: Grid, selection: Selection) -> Iterator[Cell]:
                 )
 
 
+OF_ONE = {"optimiser", "rate", "rates"}  # words of a recipe that mean something for one optimiser and data set alone
+
+
+def is_first(grid: Grid, family: Family, selection: Selection, trained: dict[tuple[str, str], Any]) -> bool:
+    """Whether the grid trains as the first one that trains ``family`` for its task: on its data with its optimiser.
+
+    A profile may have several such experiments. A user's layer, or a selection with a rate, gets one of them.
+    """
+    if "optimiser" not in grid.recipe or not (":" in family.name or selection.recipe.keys() & OF_ONE):
+        return True
+    how = grid.dataset, grid.recipe["optimiser"]
+    return bool(trained.setdefault((grid.task, family.name), how) == how)
+
+
 def wanted_widths(grid: Grid, selection: Selection, family: Family) -> Sequence[int]:
     """Plain's widths that are asked for. A user's layer gets the ones next to these that it takes."""
     return selection.width or (grid.sizes(selection.device or default_device()).widths[family.kind],)
@@ -134,13 +154,24 @@ def cell_starts(name: str, family: Family, grid: Grid, options: Mapping[str, Any
     return [one.name for one in starts if one.name in grid.starts] or [starts[0].name]
 
 
+def without_depth_aware(grid: Grid, selection: Selection) -> list[str]:
+    """The users' blocks without the depth-aware start at which the grid measures the others.
+
+    The others are then measured at their published starts too, so that equal starts are compared.
+    """
+    if tuple(grid.starts) != (DEPTH_AWARE,) or selection.start or "start" not in tasks.get(grid.task).coordinates:
+        return []
+    own = [spec for spec in map(blocks.get, grid_blocks(grid, selection)) if spec.group == "own"]
+    return [spec.name for spec in own if DEPTH_AWARE not in {start.name for start in spec.starts}]
+
+
 def overridden(grid: Grid, selection: Selection) -> Grid:
     """``grid`` with the selection's values instead of its own, where its task's cells have that coordinate."""
     having = tasks.get(grid.task).coordinates
     dataset = grid_dataset(grid, selection)
     has_length = dataset is None or "length" in datasets.get(dataset).options
     words = recipe_words(grid, selection)
-    recipe = {word: value for word, value in selection.recipe.items() if word in words}
+    recipe = with_rate({word: value for word, value in selection.recipe.items() if word in words}, grid, words)
     changes: dict[str, Any] = {
         "depths": selection.depth or None,
         "seq_lens": (selection.seq_len or None) if has_length else (None,),
@@ -153,6 +184,20 @@ def overridden(grid: Grid, selection: Selection) -> Grid:
     }
     changed = replace(grid, **{name: value for name, value in changes.items() if value is not None})
     return with_ladder(changed) if "ladder" in grid.recipe and "ladder" not in selection.recipe else changed
+
+
+def with_rate(recipe: Mapping[str, Any], grid: Grid, words: Mapping[str, Word]) -> dict[str, Any]:
+    """The words of a ``recipe`` that replace the grid's, with a learning rate where they need one: it belongs to its
+    optimiser.
+
+    Another optimiser without a rate is tuned, and so are ``rates``. Raises ``BadInput`` where the task tunes nothing.
+    """
+    optimiser = recipe.get("optimiser", grid.recipe.get("optimiser"))
+    if "rate" in recipe or ("rates" not in recipe and optimiser == grid.recipe.get("optimiser")):
+        return dict(recipe)
+    if "rates" not in words:
+        raise BadInput(f"a learning rate belongs to its optimiser: give {optimiser} its own, as the recipe's rate")
+    return {"rate": "tuned", "rates": list(SGD_RATES if optimiser == "sgd" else ADAM_RATES), **recipe}
 
 
 def grid_dataset(grid: Grid, selection: Selection) -> str | None:

@@ -38,6 +38,7 @@ GAINS = (0.5, 0.9, 1.0, 1.1, 2.0)  # factors on the initial weights
 
 # Gated stacks of hundreds of layers need higher rates than those of tens; deep plain ones need lower rates.
 SGD_RATES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+ADAM_RATES = (0.03, 0.01, 0.003, 0.001, 0.0003)
 
 
 MEASURED: tuple[BlockGroup, ...] = ("core", "own")  # the groups of blocks that a grid has by default

@@ -25,7 +25,7 @@ from highway_bench.execution.runner import Summary, run_cells
 from highway_bench.plan.checks import check_cells, check_data, check_grids, check_selection
 from highway_bench.plan.data_choice import named_data
 from highway_bench.plan.estimate import Estimate, estimate
-from highway_bench.plan.expand import expand, grid_families, own_families, wanted_widths
+from highway_bench.plan.expand import expand, grid_families, own_families, wanted_widths, without_depth_aware
 from highway_bench.plan.grid import Grid
 from highway_bench.plan.profiles import Profile, get_profile
 from highway_bench.plan.selection import Selection
@@ -96,8 +96,9 @@ class Plan:
         grids = [grid for grid in chosen.grids if not selection.task or grid.task in tasks.select(*selection.task)]
         check_grids(grids, selection)
         expected: dict[Cell, frozenset[str]] = {}
+        trained: dict[tuple[str, str], Any] = {}
         for grid in grids:
-            for cell in expand(grid, selection):
+            for cell in expand(grid, selection, trained):
                 expected.setdefault(cell, grid.statuses)
         if not expected:
             raise NothingMeasured(f"profile {chosen.name!r} has no cell for this selection")
@@ -232,9 +233,11 @@ def opened(store: AnyStore | None, *, read_only: bool = False) -> Iterator[Store
 
 
 def remarks_on(grids: Sequence[Grid], selection: Selection) -> tuple[str, ...]:
-    """What is done with the users' layers of a plan, each in a sentence."""
+    """What is done with the users' layers and blocks of a plan, each in a sentence."""
     said: dict[str, None] = {}
     for grid in grids:
+        for name in without_depth_aware(grid, selection):
+            said[f"{name} has no depth-aware start: the others are measured at their published ones too"] = None
         for family in grid_families(grid, selection):
             said |= dict.fromkeys(f"{family.name}: {remark}" for remark in family.remarks)
             for width in wanted_widths(grid, selection, family):

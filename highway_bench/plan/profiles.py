@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from highway_bench.cell import STARTS
+from highway_bench.cell import DEPTH_AWARE, STARTS
 from highway_bench.errors import UnknownName
 from highway_bench.plan.grid import (
     MODERN,
@@ -42,7 +42,7 @@ class Profile:
     grids: tuple[Grid, ...]
 
 
-DEEP_START = ("depth-aware",)
+DEEP_START = (DEPTH_AWARE,)
 
 # The recipe of a throughput cell. Those of `standard` have the task's defaults.
 ONCE = {"seconds": 0.02, "samples": 3, "processes": 1, "limit": 0}

@@ -21,6 +21,7 @@ SIZES: Final = {
     "depth": "layer",
     "at_depth": "layer",
     "l_max": "layer",
+    "shallowest": "layer",
     "l50": "layer",
     "layer": "layer",
     "steps": "step",

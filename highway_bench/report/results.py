@@ -105,7 +105,8 @@ class Results(Derived):
     def frontier(self) -> pd.DataFrame:
         """One row per contest and block: the depths to which the block trains.
 
-        Columns: those of the contest; ``l_max`` with ``l_max_censored`` (``left``: below the shallowest depth,
+        Columns: those of the contest; the ``start``; the ``shallowest`` depth tried; ``l_max``, NaN where it was not
+        reached, with ``l_max_censored`` (``left``: below the shallowest depth,
         ``right``: beyond the deepest depth tried); ``l50`` with its interval and ``l50_censored``; ``area`` under
         success against log depth, a share; ``provisional``: more seeds may change L_max; ``limited``: another number
         of steps gives another frontier. NaN if seeds are too few or no run finished.
@@ -121,7 +122,8 @@ class Results(Derived):
     def trainability(self) -> pd.DataFrame:
         """One row per contest, block and depth. Networks of one contest differ only in block, depth and seed.
 
-        Columns: the contest's, ``block``, ``depth``, ``width``, ``params``; ``k`` successes of ``n`` finished runs with
+        Columns: the contest's, ``block``, ``start``, ``block_options``, ``family_options``, ``depth``, ``width``,
+        ``params``, ``budget_mismatch``; ``k`` successes of ``n`` finished runs with
         the Wilson interval ``rate_low``, ``rate_high`` of their share; the numbers of ``diverged``, ``stalled``,
         ``unfinished`` and ``skipped`` runs; ``verdict`` and ``provisional``; ``final_loss``, the geometric mean over
         seeds with its t interval (if a run diverged: the median with that run as infinite, without interval); medians
@@ -251,9 +253,9 @@ class Results(Derived):
 
     @once
     def gates(self) -> pd.DataFrame:
-        """One row per contest, block and depth: ``k`` of ``n`` trained networks that succeed, the means of their
-        metrics over networks and layers, and the largest rise of the mean lesion curve, ``lesion_most`` (nat), at layer
-        ``lesion_at``."""
+        """One row per contest, block, start and depth: ``k`` of ``n`` trained networks that succeed. Of these alone:
+        the means of their metrics over networks and layers (the geometric mean of ``final_loss``), and the largest rise
+        of the mean lesion curve, ``lesion_most`` (nat), at layer ``lesion_at``."""
         table = gates.gates_table(self.trained_networks(), self.trained_layers(), self.about)
         return self.with_units(table, "gates", lesion_most="nat", lesion_at="layer")
 

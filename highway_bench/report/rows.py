@@ -103,6 +103,8 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
             numbers = pd.to_numeric(frame[name]).astype("float64")
             whole = kind == "INTEGER" and numbers.notna().all()
             frame[name] = numbers.astype("int64") if whole else numbers
+    bytes_of_weights = frame["task"].eq("memory") & frame["metric"].eq("parameters")  # its name before 2026-11-29
+    frame.loc[bytes_of_weights, "metric"] = "parameter_bytes"
     frame["as_run"] = frame["recipe"]
     frame["recipe"] = mapped(frame["recipe"], comparable)
     frame["counts"], frame["other_rates"] = _counting(frame, runs or {})
@@ -141,6 +143,12 @@ def of_task(rows: pd.DataFrame, task: str) -> pd.DataFrame:
 def scalar(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     """The rows of one metric that has a single value per cell."""
     return frame[(frame["metric"] == metric) & (frame["axis"].fillna("") == "")]
+
+
+def one_of(values: pd.Series) -> Any:
+    """The value that all of ``values`` have, or ``None``."""
+    known = values.dropna().unique()
+    return known[0] if len(known) == 1 else None
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:

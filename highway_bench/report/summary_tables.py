@@ -114,10 +114,9 @@ def size_notes(costs: pd.DataFrame, phase: str) -> list[str]:
 
 def _l_max(record: Record) -> str:
     value, censored = record["l_max"], record["l_max_censored"]
-    if column.missing(value):
-        return NONE
-    sign = {"right": "≥ ", "left": "< "}.get(censored, "")
-    return f"{sign}{value:g}"
+    if censored == "left":
+        return f"< {record['shallowest']:g}"
+    return NONE if column.missing(value) else f"{'≥ ' if censored == 'right' else ''}{value:g}"
 
 
 def _l50(record: Record) -> str:

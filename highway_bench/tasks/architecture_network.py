@@ -14,7 +14,7 @@ from torch import nn
 from highway_bench.architectures import architectures
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, near_names
-from highway_bench.network import started
+from highway_bench.network import check_causal, started
 from highway_bench.tasks.from_cell import (
     cell_dataset,
     cell_family,
@@ -77,6 +77,8 @@ def started_network(cell: Cell) -> nn.Module:
         return started_stack(cell)
     dataset = cell_dataset(cell)
     options, family = started(cell_spec(cell), cell_family(cell), cell.block_options, cell.start)
+    if dataset is not None:
+        check_causal(dataset, cell_spec(cell), family, cell.width, options)
     return architectures.get(layout).build(
         cell.block,
         family,

@@ -23,6 +23,7 @@ from highway_bench.tasks.measurement import Measurement, Metric
 
 TORCH_DTYPES: dict[str, torch.dtype] = {name: torch_dtype(name) for name in DTYPES}
 
+REMARKED = 0.02  # of a budget, above which a row says how far off it is
 BUDGET_MISMATCH = Metric(
     "budget_mismatch", "1", label="parameters off", hint="what rounding of widths leaves", percent=True
 )
@@ -139,7 +140,9 @@ def positions_of(family: Family, cell: Cell) -> int:
 
 
 def budget_mismatch(cell: Cell) -> Measurement:
-    """A layer's cost minus that of plain at the nominal width, relative to plain's."""
+    """A layer's cost minus that of plain at the nominal width, relative to plain's; with a remark where it is large."""
     family = cell_family(cell)
     value = mismatch(cell_spec(cell), family, cell.width, cell.nominal_width, cell.match, positions_of(family, cell))
-    return Measurement(metric=BUDGET_MISMATCH.name, value=value)
+    what = "FLOP" if cell.match == "flops" else "parameters"
+    remark = f"{100 * value:+.1f} % {what} of plain's" if abs(value) > REMARKED else None
+    return Measurement(metric=BUDGET_MISMATCH.name, value=value, message=remark)

@@ -33,7 +33,7 @@ class Memory(StepTask):
     section = "memory"
     meter = True
     metrics = (
-        Metric("parameters", "B", "lower", label="weights"),
+        Metric("parameter_bytes", "B", "lower", label="weights"),
         Metric("gradients", "B", "lower"),
         Metric("optimiser_state", "B", "lower"),
         Metric("saved_activations", "B", "lower", label="saved for the backward pass"),
@@ -77,7 +77,7 @@ class Memory(StepTask):
         )
         work.restore()
         remark = f"meter: {report.meter}"
-        for name in ("parameters", "gradients", "optimiser_state", "saved_activations", "peak"):
+        for name in ("parameter_bytes", "gradients", "optimiser_state", "saved_activations", "peak"):
             yield Measurement(metric=name, value=float(getattr(report, name)), message=remark)
         yield Measurement(metric="saved_per_layer", value=report.saved_activations / cell.depth, message=remark)
         yield budget_mismatch(cell)

@@ -37,7 +37,7 @@ def report_of(net: nn.Module, *, adam: bool = False, **options: object) -> Memor
 
 def test_every_part_by_hand() -> None:
     got = report_of(make_net(), adam=True)
-    assert got.parameters == got.gradients == PARAMETERS
+    assert got.parameter_bytes == got.gradients == PARAMETERS
     assert got.buffers == 0
     assert got.inputs == X
     assert got.optimiser_state == 2 * PARAMETERS + 4 * SCALAR  # two moments and a step count for each of 4 tensors
@@ -88,7 +88,7 @@ def test_a_frozen_parameter_has_no_gradient() -> None:
     net = make_net()
     net[0].requires_grad_(False)
     got = report_of(net)
-    assert (got.parameters, got.gradients) == (PARAMETERS, W2 + B2)
+    assert (got.parameter_bytes, got.gradients) == (PARAMETERS, W2 + B2)
     assert got.peak < report_of(make_net()).peak
 
 

@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import nn
 
-from highway_bench.blocks import blocks
+from highway_bench.blocks import blocks, register_block
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.families import family, make_family
 from highway_bench.matching import matched_width
 from highway_bench.plan import checks, expand
 from highway_bench.plan.expand import joins
-from highway_bench.plan.grid import TIMED_GPU, Grid, Sizes, skipping_ladder
+from highway_bench.plan.grid import SGD_RATES, TIMED_GPU, Grid, Sizes, skipping_ladder
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES, Profile
 from highway_bench.plan.selection import Selection
@@ -188,13 +188,39 @@ def test_a_word_of_the_recipe_reaches_the_cells_that_have_it() -> None:
         ("seconds", 7.0, {"throughput"}),
         ("gain", 0.7, {"propagation"}),
         ("steps", 7, {"trainability", "gates", "propagation"}),
-        ("rates", [0.7], {"trainability", "gates"}),
     ):
         changed = cells("smoke", recipe={word: value})
         reached = {one for one in changed if one.recipe.get(word) == value}
         assert values(list(reached), "task") == having
         for before, after in zip(as_they_are, changed, strict=True):
             assert after.recipe == {**before.recipe, **({word: value} if after in reached else {})}
+
+
+def trained(profile: str = "standard", **words: Any) -> set[tuple[Any, ...]]:
+    """How the networks of a plan train: data, optimiser, rate and rates."""
+    found = [cell for cell in cells(profile, **words) if "optimiser" in cell.recipe]
+    recipes = [(cell.dataset, *(cell.recipe.get(word) for word in ("optimiser", "rate", "rates"))) for cell in found]
+    return {(*rest, tuple(rates or ())) for *rest, rates in recipes}
+
+
+def test_a_rate_belongs_to_its_optimiser() -> None:
+    gates = {"task": ["gates"], "family": ["dense"]}
+    assert trained(**gates) == {("digits", "adam", 0.003, ())}
+    assert trained(**gates, recipe={"optimiser": "adam"}) == {("digits", "adam", 0.003, ())}
+    assert trained(**gates, recipe={"optimiser": "sgd"}) == {("digits", "sgd", "tuned", SGD_RATES)}
+    assert trained(**gates, recipe={"optimiser": "sgd", "rate": 0.1}) == {("digits", "sgd", 0.1, ())}
+    assert trained(**gates, recipe={"rates": [0.1, 0.01]}) == {("digits", "adam", "tuned", (0.1, 0.01))}
+    with pytest.raises(BadInput, match="a learning rate belongs to its optimiser: give adam its own"):
+        cells("smoke", task=["propagation"], recipe={"optimiser": "adam"})
+
+
+def test_a_call_with_a_rate_and_a_layer_of_ones_own_have_one_recipe(layer: str) -> None:
+    own = {"task": ["trainability"], "family": [layer]}
+    assert trained(**own) == {("mnist-5k", "sgd", "tuned", SGD_RATES)}
+    assert trained(**own, recipe={"rate": 0.1, "steps": 9}) == {("mnist-5k", "sgd", 0.1, SGD_RATES)}
+    recurrent: dict[str, Any] = {"profile": "smoke", "task": ["trainability"], "family": ["bilstm"]}
+    assert {data for data, *_ in trained(**recurrent)} == {"digits", "adding"}
+    assert {data for data, *_ in trained(**recurrent, recipe={"rate": 0.1})} == {"digits"}
 
 
 def test_steps_do_not_make_an_untrained_start_train() -> None:
@@ -518,3 +544,22 @@ def test_tf32_is_for_gpus_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
         else:
             with pytest.raises(BadInput, match=r"^this GPU lacks tf32$"):
                 cells(dtype="tf32", device="cuda")
+
+
+def test_a_block_without_a_depth_aware_start_meets_the_others_published_ones() -> None:
+    class Halved(blocks.get("residual").cls):  # type: ignore[misc]
+        pass
+
+    register_block("halved", equation="y", source="a test", summary="one start")(Halved)
+    try:
+        words = {"task": ["trainability"], "family": ["dense"], "depth": [10]}
+        plan = Plan.of("standard", Selection.of(**words))
+    finally:
+        blocks.unregister("halved")
+    starts = {cell.block: set() for cell in plan.cells}
+    for cell in plan.cells:
+        starts[cell.block].add(cell.start)
+    assert starts["halved"] == {"published"}
+    assert starts["residual"] == {"published", "depth-aware"}
+    assert "halved has no depth-aware start" in plan.remarks[0]
+    assert {cell.start for cell in cells("standard", **words) if cell.block == "residual"} == {"depth-aware"}

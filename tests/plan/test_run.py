@@ -53,6 +53,18 @@ def test_run_without_a_store() -> None:
     assert set(rows["depth"]) == {1}
 
 
+def test_trials_and_probes_are_given_where_they_are_asked_for() -> None:
+    """A store has them all; a frame has the finals, unless a task or a family has none."""
+    words: dict[str, Any] = {"profile": "smoke", "block": "plain", "family": "dense", "engine": Recording()}
+    rows = hb.run(["trainability", "gates", "memory"], **words)
+    assert rows.groupby("task")["purpose"].unique().map(list).to_dict() == {
+        "trainability": ["final"],
+        "gates": ["probe"],
+        "memory": [""],
+    }
+    assert set(hb.run("trainability", trials=True, **words)["purpose"]) == {"final", "trial"}
+
+
 @pytest.mark.parametrize("workers", [0, -3])
 def test_there_must_be_a_worker(workers: int) -> None:
     with pytest.raises(BadInput, match="workers must be at least 1"):

@@ -131,7 +131,7 @@ def memory(base: Row, per_layer: float) -> list[Row]:
     """The rows of a cell whose memory was counted."""
     weights = 4.0 * base["params"]
     return [
-        metric(base, "parameters", weights, "B"),
+        metric(base, "parameter_bytes", weights, "B"),
         metric(base, "gradients", weights, "B"),
         metric(base, "optimiser_state", weights, "B"),
         metric(base, "saved_activations", per_layer * base["depth"], "B"),

@@ -61,7 +61,7 @@ def test_units_are_those_of_the_metrics(results: Results) -> None:
         "ratio": "1",
         "depth": "layer",
     }
-    assert results.memory().attrs["units"]["parameters"] == "B"
+    assert results.memory().attrs["units"]["parameter_bytes"] == "B"
     assert results.counts().attrs["units"]["parameters"] == "1"
     assert results.frontier().attrs["units"]["l50_low"] == "layer"
     assert results.trainability().attrs["units"]["loss_high"] == "nat"

@@ -234,7 +234,8 @@ def test_a_frontier_off_the_ladder_is_censored(make: Make) -> None:
                           ("residual", 20): [0.1] * 5})  # fmt: skip
     table = Results(frame).summary()
     plain, residual = of(table, block="plain"), of(table, block="residual")
-    assert (plain["l_max"], plain["l_max_censored"], plain["l50_censored"]) == (10, "left", "left")
+    assert math.isnan(plain["l_max"])  # no depth was reached
+    assert (plain["shallowest"], plain["l_max_censored"], plain["l50_censored"]) == (10, "left", "left")
     assert (residual["l_max"], residual["l_max_censored"], residual["l50_censored"]) == (20, "right", "right")
 
 

@@ -76,7 +76,7 @@ def test_memory_comes_from_the_allocator(cell: MakeCell) -> None:
     task = tasks.get("memory")
     result = {m.metric: m for m in task.measurements(task.prepare(one), one)}
     assert result["peak"].message == "meter: allocator"
-    assert result["parameters"].value == 3 * (64 * 64 + 64) * 4
+    assert result["parameter_bytes"].value == 3 * (64 * 64 + 64) * 4
     assert result["saved_activations"].value == 3 * 4 * 64 * 4
 
 

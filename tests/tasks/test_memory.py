@@ -30,7 +30,7 @@ def test_every_combination_twice_the_same(cell: MakeCell, block: str, family: st
     assert first == measured(one)
     assert set(first) == {metric.name for metric in TASK.metrics}
     params = FLOAT * work.params
-    assert first["parameters"] == first["gradients"] == first["optimiser_state"] == params
+    assert first["parameter_bytes"] == first["gradients"] == first["optimiser_state"] == params
     assert first["saved_per_layer"] == first["saved_activations"] / 2
     # Weights, momentum, gradients and the saved activations are not all alive at once, but weights and momentum are.
     assert first["peak"] > 2 * params + first["saved_activations"]
@@ -39,7 +39,7 @@ def test_every_combination_twice_the_same(cell: MakeCell, block: str, family: st
 def test_a_plain_dense_stack_by_hand(cell: MakeCell) -> None:
     """Every ReLU saves its output, which is also the next layer's input. The first input is held in any case."""
     result = measured(cell("memory", "plain", phase="train-step", depth=DEPTH))
-    assert result["parameters"] == result["gradients"] == result["optimiser_state"] == DEPTH * LAYER
+    assert result["parameter_bytes"] == result["gradients"] == result["optimiser_state"] == DEPTH * LAYER
     assert result["saved_activations"] == DEPTH * STREAM
     assert result["saved_per_layer"] == STREAM
 
@@ -68,13 +68,14 @@ def test_phases(cell: MakeCell) -> None:
     )
     assert (forward["gradients"], forward["optimiser_state"], forward["saved_activations"]) == (0, 0, 0)
     assert backward["optimiser_state"] == 0
-    assert forward["parameters"] == backward["parameters"] == step["parameters"] == step["optimiser_state"]
+    weights = step["parameter_bytes"]
+    assert forward["parameter_bytes"] == backward["parameter_bytes"] == weights == step["optimiser_state"]
     assert float(forward["peak"] or 0) < float(backward["peak"] or 0) < float(step["peak"] or 0)
 
 
 def test_a_wider_dtype_takes_twice_the_bytes(cell: MakeCell) -> None:
     single, double = (measured(cell("memory", dtype=dtype)) for dtype in ("float32", "float64"))
-    for name in ("parameters", "gradients", "saved_activations", "peak"):
+    for name in ("parameter_bytes", "gradients", "saved_activations", "peak"):
         assert double[name] == pytest.approx(2 * float(single[name] or 0), abs=16)  # the loss is a scalar in both
 
 

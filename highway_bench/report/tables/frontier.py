@@ -10,11 +10,13 @@ import pandas as pd
 
 from highway_bench.cell import canonical
 from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.rows import CONTEST, recipe_of, rows_of
+from highway_bench.report.rows import CONTEST, one_of, recipe_of, rows_of
 from highway_bench.report.tables.trainability import Contests
 from highway_bench.success.ladder import FEW, NO_VERDICT, Success, area_under_success, l50, l_max
 
 FRONTIER: Final = (
+    "start",
+    "shallowest",
     "l_max",
     "l_max_censored",
     "l50",
@@ -56,7 +58,8 @@ def _frontier(part: pd.DataFrame, block: str) -> dict[str, Any]:
     For ``l_max`` an unfinished run counts as a failure. All NaN if seeds are too few or no run finished.
     """
     rungs = part[(part["block"] == block) & (part["n"] + part["unfinished"] > 0)]
-    nothing = dict.fromkeys(("l_max", "l50", "l50_low", "l50_high", "area"), math.nan)
+    nothing = dict.fromkeys(("shallowest", "l_max", "l50", "l50_low", "l50_high", "area"), math.nan)
+    nothing |= {"start": one_of(part.loc[part["block"] == block, "start"])}
     empty = nothing | {"l_max_censored": "", "l50_censored": "", "provisional": False, "limited": False}
     if not rungs["n"].any() or rungs["verdict"].isin([FEW, NO_VERDICT]).any():
         return empty
@@ -65,7 +68,9 @@ def _frontier(part: pd.DataFrame, block: str) -> dict[str, Any]:
     success = {cell["depth"]: (cell["k"], cell["n"]) for cell in cells if cell["n"]}
     fit = l50(success)
     return {
-        "l_max": float(rule.shallowest if rule.value is None else rule.value),
+        "start": nothing["start"],
+        "shallowest": float(rule.shallowest),
+        "l_max": math.nan if rule.value is None else float(rule.value),
         "l_max_censored": rule.censored or "",
         "l50": fit.value,
         "l50_low": fit.low,

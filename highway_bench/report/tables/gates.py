@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
 from highway_bench.measure.statistics import t_interval
 from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.rows import CONTEST, groups, of_task
+from highway_bench.report.rows import CONTEST, groups, of_task, one_of
 
-NETWORK: Final = (*CONTEST, "depth", "label", "seed")
+NETWORK: Final = (*CONTEST, "depth", "label", "start", "width", "seed")
 SCALARS: Final = (
     "final_loss",
     "success",
@@ -62,16 +63,19 @@ def gates_table(networks: pd.DataFrame, by_layer: pd.DataFrame, about: Descripti
     """The table of ``Results.gates``, from those of ``trained_networks`` and ``trained_layers``."""
     records = []
     for setting, part in groups(networks, [*CONTEST, "depth", "label"]):
-        own = by_layer[by_layer["digest"].isin(part["digest"])]
+        trained = part[part["success"] == 1]  # others give no evidence on gates
+        own = by_layer[by_layer["digest"].isin(trained["digest"])]
         record = {name: value for name, value in setting.items() if name != "label"} | {"block": setting["label"]}
-        record |= {"n": int(part["success"].notna().sum()), "k": int((part["success"] == 1).sum())}
-        record |= {name: part[name].mean() for name in SCALARS} | {name: own[name].mean() for name in LAYERED}
+        record |= {"start": one_of(part["start"]), "width": part["width"].max()}
+        record |= {"n": int(part["success"].notna().sum()), "k": len(trained)}
+        record |= {name: trained[name].mean() for name in SCALARS} | {name: own[name].mean() for name in LAYERED}
+        record["final_loss"] = math.exp(np.log(trained["final_loss"]).mean())  # as in the table of trainability
         rises = own.groupby("layer")["lesion_loss_change"].mean().dropna()
         at = int(rises.argmax()) if len(rises) else None
         most = {"lesion_most": math.nan, "lesion_at": math.nan}
         most |= {} if at is None else {"lesion_most": rises.iloc[at], "lesion_at": rises.index[at]}
         records.append(record | most)
-    columns = [*CONTEST, "depth", "block", "n", "k", *SCALARS, *LAYERED, "lesion_most", "lesion_at"]
+    columns = [*CONTEST, "depth", "block", "start", "width", "n", "k", *SCALARS, *LAYERED, "lesion_most", "lesion_at"]
     table = pd.DataFrame(records, columns=columns)
     return about.in_order(table, (*CONTEST, "depth", "block"))
 

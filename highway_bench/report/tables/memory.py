@@ -8,7 +8,7 @@ from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.rows import COMPARISON, of_task
 from highway_bench.report.tables.cells import by_cell, over_baseline
 
-BYTES = ("parameters", "gradients", "optimiser_state", "saved_activations", "saved_per_layer", "peak")
+BYTES = ("parameter_bytes", "gradients", "optimiser_state", "saved_activations", "saved_per_layer", "peak")
 METRICS = (*BYTES, "budget_mismatch")
 CONTEXT = tuple(name for name in COMPARISON if name != "threads")  # bytes do not depend on threads
 

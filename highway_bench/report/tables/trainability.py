@@ -13,7 +13,7 @@ import pandas as pd
 from highway_bench.cell import canonical
 from highway_bench.measure.statistics import log10_interval, wilson
 from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.rows import CONTEST, TUNED, groups, of_task, recipe_of, rows_of
+from highway_bench.report.rows import CONTEST, TUNED, groups, of_task, one_of, recipe_of, rows_of
 from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
 from highway_bench.success.ladder import (
@@ -48,6 +48,9 @@ METRICS = (
     "budget_mismatch",
 )
 
+
+MEASURED: Final = ("start", "block_options", "family_options")
+"""What was measured under a block's label."""
 
 ANYWHERE: Final = tuple(name for name in CONTEST if name not in ("machine", "machine_label"))
 """Columns that are equal within a contest whose runs were made on several machines."""
@@ -97,9 +100,11 @@ def trainability_table(runs: pd.DataFrame, trials: pd.DataFrame, about: Descript
     columns = [
         *CONTEST,
         "block",
+        *MEASURED,
         "depth",
         "width",
         "params",
+        "budget_mismatch",
         "k",
         "n",
         "rate_low",
@@ -190,6 +195,8 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame, tuning: pd.DataFrame, cha
     outcome = verdict(k, n, unfinished, count[Status.DIVERGED]) if gives_verdicts(setting["recipe"]) else NO_VERDICT
     record = {
         **setting,
+        **{name: one_of(part[name]) for name in MEASURED},
+        "budget_mismatch": part["budget_mismatch"].max(),
         "width": part["width"].max(),
         "params": part["params"].max(),
         "k": k,
