@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..os_names import usable_cores
+
 WORKER = Path(__file__).with_name("worker.py")
 
 
@@ -75,8 +77,8 @@ class PackageProcess:
         measured = {"PYTHONPATH": os.pathsep.join(self.path), "HIGHWAY_BENCH_SUITE_DEVICE": self.device}
         if self.tree is not None:
             measured["HIGHWAY_BENCH_SUITE_TREE"] = str(self.tree)
-        if self.device == "cpu" and hasattr(os, "sched_getaffinity"):
-            cores = sorted(os.sched_getaffinity(0))
+        if self.device == "cpu":
+            cores = usable_cores()
             measured["HIGHWAY_BENCH_SUITE_CORE"] = str(cores[self.core % len(cores)])
         self.process = subprocess.Popen(
             [sys.executable, "-P", str(self.worker)],  # -P: the worker's own folder must not be on the path

@@ -24,6 +24,7 @@ from ..measure.flops import count_flops
 from ..measure.gpu_watch import stopwatch_of
 from ..measure.operations import count_operations
 from ..measure.yardsticks import YardstickStep
+from ..os_names import pin
 
 API_MODULES = ("highway_bench.asv_api", "highway_bench.door")  # the current name, then that of the first commits
 PHASE = "forward-backward"
@@ -200,7 +201,7 @@ def main() -> None:
     responses = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what the package prints, or a library below Python, must not be read as a response
     if core := os.environ.get("HIGHWAY_BENCH_SUITE_CORE"):  # from here on: imports of two processes need two cores
-        os.sched_setaffinity(0, {int(core)})
+        pin({int(core)})
     requests: Requests | None = None
     for line in sys.stdin:
         message = json.loads(line)

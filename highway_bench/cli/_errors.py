@@ -14,10 +14,11 @@ import typer
 from typer.core import TyperGroup
 
 from highway_bench.errors import BadInput, HighwayBenchError
+from highway_bench.os_names import SIGPIPE
 from highway_bench.terminal import printable, replace_unprintable
 
 INTERRUPTED = 128 + signal.SIGINT
-PIPE_CLOSED = 128 + signal.SIGPIPE
+PIPE_CLOSED = 128 + SIGPIPE
 PACKAGE = Path(__file__).parents[1]
 PYTHONS_FORMAT = warnings.formatwarning
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from highway_bench.errors import HighwayBenchError
 from highway_bench.execution.source import in_library
+from highway_bench.os_names import SIGKILL
 from highway_bench.results.schema import Status
 from highway_bench.tasks.base import Skip
 
@@ -43,13 +44,13 @@ def death(code: int | None, *, out_of_memory: bool | None = None) -> tuple[Statu
     """
     if code is None or code >= 0:
         return Status.CRASHED, f"the worker process left with exit code {code}"
-    if -code == signal.SIGKILL and out_of_memory:
+    if -code == SIGKILL and out_of_memory:
         return Status.OOM, "out of memory: the kernel's OOM killer ended the worker process"
     try:
         name = signal.Signals(-code).name
     except ValueError:
         name = "unknown"
-    unknown = -code == signal.SIGKILL and out_of_memory is None
+    unknown = -code == SIGKILL and out_of_memory is None
     hint = "; the system may have run out of memory" if unknown else ""
     return Status.CRASHED, f"the worker process was ended by signal {-code} ({name}){hint}"
 

@@ -8,7 +8,6 @@ states differ. It also looks whether the layer writes to its input at these size
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -24,6 +23,7 @@ from highway_bench.families.own_layer import Factory, own_layers, own_place
 from highway_bench.families.probing import Watched
 from highway_bench.matching import baseline
 from highway_bench.measure.processes import ProcessDied, call_once
+from highway_bench.os_names import SIGKILL
 from highway_bench.registry import load_plugin
 from highway_bench.results.schema import Status
 from highway_bench.tasks.from_cell import cell_dataset, cell_device, cell_dtype, cell_family, cell_stack
@@ -56,7 +56,7 @@ def preflight(cells: Iterable[Cell], plugins: Sequence[str] = ()) -> None:
         return
     except ProcessDied as died:
         code = died.status
-        if code is None or code >= 0 or -code == signal.SIGKILL:  # it could not start, or memory ran out
+        if code is None or code >= 0 or -code == SIGKILL:  # it could not start, or memory ran out
             return
         fault = chosen[0], death(code)[1]
     if fault is not None:

@@ -22,6 +22,7 @@ from highway_bench.execution.memory_check import lack_of_memory
 from highway_bench.execution.oom_killer import take_this_process_first
 from highway_bench.execution.source import SourceCheck
 from highway_bench.measure.processes import exit_with_parent
+from highway_bench.os_names import pin
 from highway_bench.provenance import Identity, identity
 from highway_bench.provenance.machine import identity_with
 from highway_bench.registry import load_plugin
@@ -66,7 +67,7 @@ def start(
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     if cores:
-        os.sched_setaffinity(0, cores)
+        pin(cores)
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(threads)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # repeatable products; read at the first one

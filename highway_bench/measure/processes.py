@@ -146,8 +146,11 @@ def _started(name: str) -> Served:
 
 
 def exit_with_parent() -> None:
-    """Make this process exit as soon as its parent does, even if that is killed."""
+    """Make this process exit as soon as its parent does, even if that is killed, and ignore Ctrl-C, which goes to all
+    processes."""
     parent = multiprocessing.parent_process()
+    if parent is not None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def leave() -> None:
         if parent is not None:
@@ -160,7 +163,6 @@ def exit_with_parent() -> None:
 def _serve(calls: Connection) -> None:
     """Answer calls until the other end of the pipe is closed."""
     exit_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes; this one ends with its parent
     with suppress(EOFError, OSError):
         while True:
             function, args, options = calls.recv()

@@ -15,7 +15,6 @@ fewer FLOP than are counted.
 from __future__ import annotations
 
 import itertools
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ import torch
 import torch.nn.functional as F
 
 from ..errors import BadInput
+from ..os_names import level3_cache
 from .clock import Clock, Step
 from .device import synchronise
 from .precision import precision, torch_dtype
@@ -192,9 +192,7 @@ def _beyond_cache(device: torch.device) -> int:
     """Bytes of a buffer that the last-level cache cannot hold: four times its size, within bounds."""
     if device.type == "cuda":
         return min(max(4 * torch.cuda.get_device_properties(device).L2_cache_size, 256 * _MIB), 1024 * _MIB)
-    # Not every libc has the name, and some return 0.
-    level3 = os.sysconf("SC_LEVEL3_CACHE_SIZE") if "SC_LEVEL3_CACHE_SIZE" in os.sysconf_names else 0
-    return min(max(4 * level3, 64 * _MIB), 256 * _MIB)
+    return min(max(4 * level3_cache(), 64 * _MIB), 256 * _MIB)
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ..os_names import pin, pread, usable_cores
+
 OWN = "/proc/thread-self/schedstat"
 THREADS = Path("/proc/self/task")
 
@@ -42,7 +44,7 @@ class ThreadClock:
 
     def _delay(self) -> int:
         assert self._file is not None
-        return _nanoseconds(os.pread(self._file, 64, 0))
+        return _nanoseconds(pread(self._file, 64, 0))
 
     def __del__(self) -> None:
         if self._file is not None:
@@ -73,12 +75,12 @@ def pinned(core: int | None) -> Iterator[None]:
 
     ``core`` counts the cores that the process may use, and starts again after the last one.
     """
-    if core is None or not hasattr(os, "sched_setaffinity"):
+    if core is None:
         yield
         return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {sorted(before)[core % len(before)]})
+    before = usable_cores()
+    pin({before[core % len(before)]})
     try:
         yield
     finally:
-        os.sched_setaffinity(0, before)
+        pin(before)

@@ -5,11 +5,10 @@ The holder writes its process id into the file, so that another process can name
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, lock_descriptor
 
 
 def file_lock(path: Path, *, reentrant: bool = False) -> FileLock:
@@ -29,7 +28,9 @@ def file_lock(path: Path, *, reentrant: bool = False) -> FileLock:
 def holder(path: Path) -> str:
     """The id of the process that holds the lock at ``path``, or held it last; empty where there is none."""
     try:
-        return path.read_text(encoding="utf-8").strip()
+        with path.open("rb") as file:
+            file.seek(1)
+            return file.read().decode().strip()
     except OSError:
         return ""
 
@@ -37,18 +38,17 @@ def holder(path: Path) -> str:
 def is_held(path: Path) -> bool:
     """Whether a process holds the lock at ``path``. For that moment, no other process can acquire it."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        # NFS locks only what is open for writing, and another user's lock can only be read.
+        descriptor = os.open(path, os.O_RDWR if os.access(path, os.W_OK) else os.O_RDONLY)
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not lock_descriptor(descriptor, blocking=False)
     finally:
         os.close(descriptor)
-    return False
 
 
 def _write_holder(descriptor: int) -> None:
     os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    os.write(descriptor, f"\n{os.getpid()}\n".encode())  # no other process reads the locked first byte on Windows

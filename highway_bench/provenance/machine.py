@@ -15,11 +15,12 @@ from highway_bench.provenance.gpu import gpu
 from highway_bench.provenance.processor import LEVELS, processor
 
 NAME = re.compile(
-    r"(?:cpu-|(?P<gpu>[a-z0-9.-]+)_)(?P<brand>[a-z0-9.-]+?)"
+    r"(?:cpu-|(?P<gpu>[a-z0-9.-]+)_)(?P<brand>apple-m\d+(?:-[a-z]+)*|[a-z0-9.-]+?)"
     r"(?:-(?:f(?P<family>\d+))?m(?P<model>[0-9a-fx.]+))?"
     rf"(?:-(?:{'|'.join(dict.fromkeys(LEVELS.values()))}))?-(?P<cores>\d+)c"
 )
-"""A machine's name; up to version 0.2 it had neither family, model nor vector instructions."""
+"""A machine's name; up to version 0.2 it had neither family, model nor vector instructions, and an Apple chip's has
+none."""
 UPPER = re.compile(r"(amd|arm|epyc|nvidia|(?!0x)[a-z]{0,4}\d\w*)\Z")
 
 
@@ -75,7 +76,8 @@ def _label(name: str, *, model: bool = False) -> str:
     numbers += [f"model {about['model']}"] if about["model"] and (model or not numbers) else []
     device = f"{_words(about['gpu'])}, " if about["gpu"] else ""
     cores = "1 core" if about["cores"] == "1" else f"{about['cores']} cores"
-    return f"{device}{_words(about['brand'])} ({', '.join(numbers) or 'family not recorded'}), {cores}"
+    known = "" if about["brand"].startswith("apple-") else f" ({', '.join(numbers) or 'family not recorded'})"
+    return f"{device}{_words(about['brand'])}{known}, {cores}"
 
 
 def _words(text: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import platform
 import re
+import subprocess
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 CPU_INFO = Path("/proc/cpuinfo")
 LEVELS = {
@@ -24,6 +26,7 @@ LEVELS = {
 VECTOR = re.compile(r"(?:amx|avx|sse|fma|sve|sme|asimd|neon|altivec|vsx)")
 IN_ONE_LINE = re.compile(r"(.+) Family (\d+) Model (\d+) Stepping (\d+), (.+)")
 """Windows: ``Intel64 Family 6 Model 158 Stepping 10, GenuineIntel``."""
+WINDOWS_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
 
 
 class Processor(NamedTuple):
@@ -51,7 +54,7 @@ class Processor(NamedTuple):
 
 @cache
 def processor() -> Processor:
-    """This machine's processor, from ``/proc/cpuinfo`` on Linux, elsewhere from what Python says."""
+    """This machine's processor: from ``/proc/cpuinfo`` on Linux, elsewhere from what Python and the system say."""
     try:
         text = CPU_INFO.read_text(encoding="utf-8")
     except OSError:  # not Linux, or a sandbox without /proc
@@ -81,9 +84,21 @@ def _of_linux(text: str) -> Processor:
 
 
 def _of_python() -> Processor:
-    text = platform.processor() or platform.machine()
+    text, sold_as = platform.processor() or platform.machine(), _sold_as()
     about = IN_ONE_LINE.fullmatch(text)
     if about is None:
-        return Processor(text)
+        return Processor(sold_as or text)
     brand, family, model, stepping, vendor = about.groups()
-    return Processor(brand, vendor, family, model, stepping=stepping)
+    return Processor(sold_as or brand, vendor, family, model, stepping=stepping)
+
+
+def _sold_as() -> str:
+    """The brand that macOS or Windows knows; elsewhere empty."""
+    if platform.system() == "Darwin":
+        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    if platform.system() == "Windows":
+        registry: Any = importlib.import_module("winreg")
+        with registry.OpenKey(registry.HKEY_LOCAL_MACHINE, WINDOWS_KEY) as key:
+            return str(registry.QueryValueEx(key, "ProcessorNameString")[0]).strip()
+    return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 import torch
@@ -93,6 +94,18 @@ def test_windows_has_the_numbers_in_one_line(set_up: Set, monkeypatch: pytest.Mo
     set_up({})
     assert name() == "cpu-intel64-f6m158-2c"
     assert machine_of("cpu-intel64-family-6-model-158-stepping-10-genuineintel-2c", {}) == name()
+
+
+@pytest.mark.parametrize("chip", ["M1", "M3", "M3 Pro", "M4 Max"])
+def test_apple_chips_are_told_apart(set_up: Set, monkeypatch: pytest.MonkeyPatch, chip: str) -> None:
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(platform, "processor", lambda: "arm")
+    monkeypatch.setattr(
+        processors.subprocess, "run", lambda command, **_: CompletedProcess(command, 0, f"Apple {chip}")
+    )
+    set_up({})
+    assert name() == f"cpu-apple-{machine.slug(chip)}-2c"
+    assert machine.labels([name()]) == {name(): f"Apple {chip}, 2 cores"}
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from functools import cache
 
 from highway_bench.errors import BadInput
 from highway_bench.execution.job import Job
+from highway_bench.os_names import usable_cores
 from highway_bench.provenance.free_memory import PROCESS_BYTES, USABLE
 from highway_bench.provenance.gpu import gpu
 
@@ -56,7 +57,7 @@ def slots_to_time(mode: str) -> list[Slot]:
     captured step runs at the same time as one on another GPU; each has host cores of its own. With one GPU nothing else
     of the run is there meanwhile, from which its cores would have to be kept.
     """
-    names, cores = usable_gpus(), sorted(os.sched_getaffinity(0))
+    names, cores = usable_gpus(), usable_cores()
     most = min(len(names), len(cores) // HOST_CORES)
     if mode != CAPTURED or most < 2:
         return [Slot(1, names[0])]

@@ -12,7 +12,6 @@ Time-outs are measured here, by a clock that no change of the system's time move
 from __future__ import annotations
 
 import shutil
-import signal
 import tempfile
 import time
 from collections import deque
@@ -35,6 +34,7 @@ from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.failure import death, failure
 from highway_bench.execution.job import Began, CellResult, Ended, Job
 from highway_bench.execution.oom_killer import oom_kills
+from highway_bench.os_names import SIGKILL, without_ctrl_c
 from highway_bench.provenance.free_memory import PROCESS_BYTES, usable_bytes
 from highway_bench.provenance.machine import cores
 from highway_bench.results.schema import Status
@@ -230,14 +230,11 @@ class LocalEngine:
         self._submitted += 1
         path = self._folder / f"{self._submitted}.jsonl"
         path.touch()
-        # Threads and processes started here inherit the mask: only this process gets Ctrl-C, and stops them.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            future = pool.processes.schedule(worker.measure, args=(job, path))
+            with without_ctrl_c():  # only this process gets it, and stops the workers
+                future = pool.processes.schedule(worker.measure, args=(job, path))
         except RuntimeError as error:  # pebble's error for a pool that broke between two jobs
             raise BrokenProcessPool(str(error)) from error
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         neighbours = [running for running in self._running.values() if running.pool is pool]
         for running in neighbours:
             running.crowded = True
@@ -302,7 +299,7 @@ class LocalEngine:
     def _death(self, code: int | None) -> tuple[Status, str]:
         """The status and the reason of a cell whose worker ended with ``code``. Each kill by the kernel explains one
         death."""
-        if code != -signal.SIGKILL:
+        if code != -SIGKILL:
             return death(code)
         before, now = self._oom_kills, oom_kills()
         if before is None or now is None:
