@@ -10,7 +10,6 @@ from highway_bench.architectures import architectures
 from highway_bench.blocks import blocks
 from highway_bench.data import DataSetSpec, datasets, make_dataset
 from highway_bench.families import families
-from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES
 from highway_bench.registry import described
 from highway_bench.tasks import tasks
@@ -130,13 +129,12 @@ def dataset_entry(spec: DataSetSpec) -> CatalogueEntry:
 
 
 def profile_entries() -> list[CatalogueEntry]:
-    """Profiles: purpose, tasks, and number of cells on this machine, including the trials of searches."""
+    """Profiles: purpose and tasks."""
     return [
         {
             "name": profile.name,
             "summary": profile.summary,
             "tasks": list(dict.fromkeys(grid.task for grid in profile.grids)),
-            "cells": len(Plan.of(profile).needs),
         }
         for profile in PROFILES.values()
     ]

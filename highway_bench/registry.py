@@ -83,7 +83,7 @@ class Registry(Generic[T]):
     def names(self) -> list[str]:
         """All names in natural order (``layer-2`` before ``layer-10``)."""
         self._load()
-        return sorted(self._entries, key=_natural)
+        return sorted(self._entries, key=natural)
 
     def select(self, *patterns: str) -> list[str]:
         """Names that match any of ``patterns`` (shell wildcards), each once, in the order of the patterns.
@@ -140,16 +140,14 @@ def literal_names(folder: Path, decorator: str) -> list[str]:
     Finds ``@decorator("name", …)`` with a literal first argument. Tools that must not import torch (asv's discovery,
     the report) use it to list a working tree's entries.
     """
-    return sorted(literal_calls(folder, decorator), key=_natural)
+    return sorted(literal_calls(folder, decorator), key=natural)
 
 
 def literal_calls(folder: Path, decorator: str) -> dict[str, dict[str, Any]]:
     """As ``literal_names``, with each call's literal keyword arguments."""
     calls: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("[!_]*.py")):
-        with _importing(str(path)):
-            tree = ast.parse(path.read_text(encoding="utf-8"), path)
-        for node in ast.walk(tree):
+        for node in ast.walk(parsed(path)):
             if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == decorator and node.args):
                 continue
             if isinstance(first := node.args[0], ast.Constant):  # not a call within the decorators' own module
@@ -159,6 +157,12 @@ def literal_calls(folder: Path, decorator: str) -> dict[str, dict[str, Any]]:
                     if word.arg and isinstance(word.value, ast.Constant)
                 }
     return calls
+
+
+def parsed(path: Path) -> ast.Module:
+    """The source at ``path``; raises ``BadInput`` where it is no Python."""
+    with _importing(str(path)):
+        return ast.parse(path.read_text(encoding="utf-8"), path)
 
 
 def load_plugin(module: str) -> None:
@@ -243,7 +247,8 @@ def _importing(what: str) -> Iterator[None]:
         raise BadInput(f"{what} failed to import: {type(error).__name__}: {error}") from error
 
 
-def _natural(name: str) -> list[tuple[int, int | str]]:
+def natural(name: str) -> list[tuple[int, int | str]]:
+    """The key of natural order."""
     return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part]
 
 

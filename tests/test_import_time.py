@@ -19,10 +19,10 @@ def loaded_by(code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-HELP = """
+COMMAND = """
 import sys
 from highway_bench.cli import main
-sys.argv = ["highway-bench", "--help"]
+sys.argv = ["highway-bench", *{!r}]
 try:
     main()
 except SystemExit as end:
@@ -37,7 +37,9 @@ except SystemExit as end:
         pytest.param("import highway_bench.registry, highway_bench.cell, highway_bench.errors", HEAVY, id="registry"),
         pytest.param("from highway_bench import Store", TORCH, id="Store"),
         pytest.param("from highway_bench import write_report", TORCH, id="write_report"),
-        pytest.param(HELP, HEAVY, id="--help"),
+        pytest.param(COMMAND.format(["--help"]), HEAVY, id="--help"),
+        pytest.param(COMMAND.format(["list"]), HEAVY, id="list"),
+        pytest.param(COMMAND.format(["list", "families"]), HEAVY, id="list families"),
     ],
 )
 def test_loads_no_more_than_it_needs(code: str, unwanted: set[str]) -> None:

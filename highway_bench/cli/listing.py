@@ -41,9 +41,11 @@ COLUMNS: dict[Section, dict[str, str]] = {
     },
     Section.TASKS: {"task": "name", "what it does": "summary", "metrics": "metrics", "recipe words": "words"},
     Section.WORDS: {"recipe word": "name", "may be": "values", "what it means": "summary", "tasks": "tasks"},
-    Section.DATASETS: {"data set": "name", "what it is": "summary", "source": "source", "missing": "missing"},
-    Section.PROFILES: {"profile": "name", "what it is for": "summary", "tasks": "tasks", "cells": "cells"},
+    Section.DATASETS: {"data set": "name", "what it is": "summary", "source": "source"},
+    Section.PROFILES: {"profile": "name", "what it is for": "summary", "tasks": "tasks"},
 }
+IMPORTED = {"metrics", "words", "tasks"}
+"""Keys of columns for which all that is registered is imported, torch too. The overview of all sections lacks them."""
 
 
 def list_entries(
@@ -51,25 +53,34 @@ def list_entries(
     plugin: Plugins = None,
     json: AsJson = False,
 ) -> None:
-    """List blocks, families, architectures, tasks, words of recipes, data sets, profiles."""
-    from highway_bench.catalogue import catalogue
-    from highway_bench.plugins import load_plugins
+    """List blocks, families, architectures, tasks, words of recipes, data sets, profiles.
 
-    load_plugins(plugin or [])
+    The metrics and words of tasks, and the tasks of profiles, are listed where these are asked for.
+    """
+    from highway_bench.declared import FILES, declared, has_entry_points
+
     chosen = [section] if section else list(Section)
-    entries = {str(one): catalogue(str(one)) for one in chosen}
+    columns = {one: COLUMNS[one] for one in chosen}
+    if json or plugin or (section and IMPORTED & set(COLUMNS[section].values())) or has_entry_points():
+        from highway_bench.catalogue import catalogue
+        from highway_bench.plugins import load_plugins
+
+        load_plugins(plugin or [])
+        entries = {one: catalogue(str(one)) for one in chosen}
+    else:
+        entries = {one: declared(str(one)) for one in chosen if one in FILES}
+        columns = {one: {t: key for t, key in COLUMNS[one].items() if key not in IMPORTED} for one in entries}
     if json:
         print_json(entries)
         return
-    for index, one in enumerate(chosen):
+    for index, (one, found) in enumerate(entries.items()):
         if index:
             typer.echo()
-        columns = COLUMNS[one]
         print_table(
             str(one),
-            list(columns),
-            [[text_of(entry[key]) for key in columns.values()] for entry in entries[one]],
-            right=["cells", "outputs"],
+            list(columns[one]),
+            [[text_of(entry[key]) for key in columns[one].values()] for entry in found],
+            right=["outputs"],
         )
 
 
@@ -77,6 +88,6 @@ def text_of(value: Any) -> str:
     """An entry's value as text in a table: options as name=value, metrics by name and unit."""
     if isinstance(value, dict):
         return ", ".join(f"{name}={inner}" for name, inner in value.items())
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ", ".join(f"{one['name']} [{one['unit']}]" if isinstance(one, dict) else str(one) for one in value)
     return "" if value is None else str(value).replace("``", "")

@@ -58,7 +58,7 @@ TASK = {
 }
 WORD = {"name": STRING, "tasks": [STRING], "type": STRING, "values": STRING, "summary": STRING}
 DATASET = ENTRY | {"missing": NO_STRING}
-PROFILE = {"name": STRING, "summary": STRING, "tasks": [STRING], "cells": NUMBER}
+PROFILE = {"name": STRING, "summary": STRING, "tasks": [STRING]}
 
 CELL = {
     "task": STRING,

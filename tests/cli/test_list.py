@@ -9,7 +9,10 @@ import pytest
 
 from highway_bench.architectures import architectures
 from highway_bench.blocks import blocks
+from highway_bench.catalogue import catalogue
+from highway_bench.cli.listing import COLUMNS, IMPORTED, Section, text_of
 from highway_bench.data import datasets
+from highway_bench.declared import FILES, declared
 from highway_bench.families import families
 from highway_bench.tasks import tasks
 
@@ -40,6 +43,42 @@ def test_blocks_have_equation_and_source(invoke: Any) -> None:
             blocks.get(name).equation,
             blocks.get(name).source,
         )
+
+
+@pytest.mark.parametrize("section", FILES)
+def test_the_source_says_what_is_registered(section: str) -> None:
+    keys = set(COLUMNS[Section(section)].values()) - IMPORTED
+    read, registered = declared(section), catalogue(section)
+    for key in keys:
+        assert [text_of(entry[key]) for entry in read] == [text_of(entry[key]) for entry in registered]
+
+
+def test_the_overview_has_every_entry(invoke: Any) -> None:
+    shown = invoke("list").stdout
+    assert all(name in shown for registry in REGISTRIES.values() for name in registry)
+
+
+def test_an_installed_package_adds_its_entries(here: Any, shell: Any) -> None:
+    (here / "its_blocks.py").write_text(
+        "from highway_bench.blocks import Block, register_block\n"
+        "@register_block('its-own', equation='y = x', source='none', summary='none', starts=())\n"
+        "class Own(Block): pass\n"
+    )
+    package = here / "its_blocks-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: its-blocks\nVersion: 1\n")
+    (package / "entry_points.txt").write_text("[highway_bench.blocks]\nits-own = its_blocks\n")
+    assert "its-own" in shell("list", "blocks").stdout
+
+
+def test_a_file_that_is_no_python_is_one_line(invoke: Any, here: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "broken.py").write_text("class :\n")
+    monkeypatch.setattr("highway_bench.declared.FILES", {"blocks": str(here.relative_to("/") / "broken.py")})
+    monkeypatch.setattr("highway_bench.declared.__file__", "/declared.py")
+    done = invoke("list", "blocks")
+    assert done.exit_code == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "broken.py failed to import: SyntaxError" in done.stderr
 
 
 def test_what_data_lack(invoke: Any) -> None:
