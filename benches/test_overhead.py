@@ -5,6 +5,7 @@ nox -s step -- benches/test_overhead.py
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -21,19 +22,35 @@ from highway_bench.results import Store
 CELLS = 200
 
 
+def processor_time() -> float:
+    """Seconds of the processes that this one has started and that ended, in all their threads."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+@pytest.mark.benchmark(timer=processor_time)
 @pytest.mark.parametrize(
     "arguments",
-    [["-c", "pass"], ["-c", "import highway_bench"], ["-m", "highway_bench", "--help"]],
-    ids=["python alone", "import", "help"],
+    [
+        ["-c", "pass"],
+        ["-c", "import highway_bench"],
+        ["-c", "import torch"],
+        ["-m", "highway_bench", "--help"],
+        ["-m", "highway_bench", "list"],
+        ["-m", "highway_bench", "show", "highway"],
+        ["-m", "highway_bench", "run", "--dry-run"],
+    ],
+    ids=" ".join,
 )
-def test_start(benchmark: BenchmarkFixture, arguments: list[str]) -> None:
+def test_start(benchmark: BenchmarkFixture, arguments: list[str], tmp_path: Path) -> None:
+    """The processor time of commands that measure nothing."""
     benchmark.group = "start of a process"
     benchmark.pedantic(
         subprocess.run,
         ([sys.executable, *arguments],),
-        {"check": True, "capture_output": True},
-        rounds=10,
-        warmup_rounds=2,
+        {"check": True, "capture_output": True, "cwd": tmp_path},
+        rounds=5,
+        warmup_rounds=1,
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from highway_bench.registry import natural, parsed
+from .registry import natural, parsed
 
 FILES = {
     "blocks": "blocks/*.py",
@@ -19,16 +19,17 @@ FILES = {
     "profiles": "plan/profiles.py",
 }
 Entry = dict[str, Any]
-Classes = Mapping[str, ast.ClassDef]
 
 
 def declared(section: str) -> list[Entry]:
-    """The entries of ``section``, a key of ``FILES``, under the catalogue's names: what is written in the registration
-    and in the class, inherited attributes included. What is no literal is given as its source text.
+    """The entries of ``section``, a key of ``FILES``. Those from outside the package are missing."""
+    entries = declared_in(sorted(Path(__file__).parent.glob(FILES[section])))
+    return entries if section == "profiles" else sorted(entries, key=lambda entry: natural(entry["name"]))
 
-    Entries from outside the package are missing (see ``has_entry_points``).
-    """
-    paths = sorted(Path(__file__).parent.glob(FILES[section]))
+
+def declared_in(paths: Iterable[Path]) -> list[Entry]:
+    """The entries of some files, under the catalogue's names: what is written in the registration and in the class,
+    inherited attributes included. What is no literal is given as its source text."""
     statements = [node for path in paths for node in parsed(path).body]
     owners = [node for node in statements if isinstance(node, ast.ClassDef)]
     classes = {owner.name: owner for owner in owners}
@@ -38,13 +39,14 @@ def declared(section: str) -> list[Entry]:
             if _called(decorator).startswith("register_"):
                 by_class[owner.name] = _of_class(owner, classes) | _of_call(decorator)
                 entries.append(by_class[owner.name])
-    for call in (node.value for node in statements if isinstance(node, ast.Expr | ast.Assign)):
-        if _called(call) == "register_variant":
-            about = _of_call(call)
-            entries.append(by_class[about.pop("cls")] | about.pop("about", {}) | about)
-        elif _called(call) == "Profile":
-            entries.append(_of_call(call))
-    return entries if section == "profiles" else sorted(entries, key=lambda entry: natural(entry["name"]))
+    for node in statements:
+        match node:
+            case ast.Assign(value=ast.Call(func=ast.Name("Profile")) as call):
+                entries.append(_of_call(call))
+            case ast.Expr(ast.Call(func=ast.Name("register_variant"), args=[_, ast.Name(base)]) as call):
+                about = _of_call(call)
+                entries.append(by_class[base] | about.pop("about", {}) | about)
+    return entries
 
 
 def has_entry_points() -> bool:
@@ -61,25 +63,25 @@ def _of_call(node: ast.expr) -> Entry:
     """The arguments of a registration."""
     if not isinstance(node, ast.Call):
         return {}
-    second = "cls" if _called(node) == "register_variant" else "summary"
-    given = dict(zip(("name", second), map(_value, node.args), strict=False))
+    given = dict(zip(("name", "summary"), map(_value, node.args), strict=False))
+    given |= {"group": "control"} if _called(node) == "register_control" else {}
     return given | {word.arg: _value(word.value) for word in node.keywords if word.arg}
 
 
-def _of_class(owner: ast.ClassDef, classes: Classes) -> Entry:
+def _of_class(owner: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> Entry:
     """The attributes of a class; those of a dataclass's fields are ``options``."""
     entry: Entry = {"options": {}}
-    for base in reversed(owner.bases):
-        if (name := ast.unparse(base)) in classes:
-            inherited = _of_class(classes[name], classes)
+    for base in map(ast.unparse, reversed(owner.bases)):
+        if base in classes:
+            inherited = _of_class(classes[base], classes)
             entry |= inherited | {"options": entry["options"] | inherited["options"]}
     for node in owner.body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 entry[name] = _value(value)
-            case ast.AnnAssign(target=ast.Name(id=name), annotation=kind, value=value) if value is not None:
-                where = entry if "ClassVar" in ast.unparse(kind) else entry["options"]
-                where[name] = _value(value)
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=kind, value=ast.expr() as value):
+                if "ClassVar" not in ast.unparse(kind):
+                    entry["options"][name] = _value(value)
     return entry | {"summary": (ast.get_docstring(owner) or "").partition("\n")[0]}
 
 

@@ -134,31 +134,6 @@ class Registry(Generic[T]):
                     point.load()
 
 
-def literal_names(folder: Path, decorator: str) -> list[str]:
-    """Names registered in ``folder``'s public modules, read from their source without importing anything.
-
-    Finds ``@decorator("name", …)`` with a literal first argument. Tools that must not import torch (asv's discovery,
-    the report) use it to list a working tree's entries.
-    """
-    return sorted(literal_calls(folder, decorator), key=natural)
-
-
-def literal_calls(folder: Path, decorator: str) -> dict[str, dict[str, Any]]:
-    """As ``literal_names``, with each call's literal keyword arguments."""
-    calls: dict[str, dict[str, Any]] = {}
-    for path in sorted(folder.glob("[!_]*.py")):
-        for node in ast.walk(parsed(path)):
-            if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == decorator and node.args):
-                continue
-            if isinstance(first := node.args[0], ast.Constant):  # not a call within the decorators' own module
-                calls[str(first.value)] = {
-                    word.arg: ast.literal_eval(word.value)
-                    for word in node.keywords
-                    if word.arg and isinstance(word.value, ast.Constant)
-                }
-    return calls
-
-
 def parsed(path: Path) -> ast.Module:
     """The source at ``path``; raises ``BadInput`` where it is no Python."""
     with _importing(str(path)):

@@ -11,7 +11,7 @@ import pytest
 
 from highway_bench import registry
 from highway_bench.errors import BadInput, DuplicateName, UnknownName
-from highway_bench.registry import Registry, described, literal_calls, literal_names, load_plugin
+from highway_bench.registry import Registry, described, load_plugin
 
 
 @pytest.fixture
@@ -77,24 +77,6 @@ def test_unregistering(things: Registry[int]) -> None:
     things.unregister("plain")
     assert "plain" not in things
     things.register("plain", 7, module="again")
-
-
-SOURCE = """
-@register_thing("first", equation="y", core=True, gates=2, extra=lambda w: w)
-class First: ...
-
-@other("not-this")
-@register_thing("layer-2")
-class Second: ...
-"""
-
-
-def test_literal_names_are_read_without_importing(tmp_path: Path) -> None:
-    (tmp_path / "one.py").write_text(SOURCE + "raise SystemExit('imported')\n")
-    (tmp_path / "_base.py").write_text('@register_thing("hidden")\nclass Hidden: ...\n')
-    (tmp_path / "two.py").write_text('@register_thing("layer-10")\nclass Third: ...\n')
-    assert literal_names(tmp_path, "register_thing") == ["first", "layer-2", "layer-10"]
-    assert literal_calls(tmp_path, "register_thing")["first"] == {"equation": "y", "core": True, "gates": 2}
 
 
 def test_a_package_s_public_modules_are_imported_at_the_first_look_up(

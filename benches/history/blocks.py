@@ -19,16 +19,15 @@ if "current" not in sys.modules:
 
 from current.asv_suite.benchmarks import benchmarks as _benchmarks  # noqa: E402
 from current.asv_suite.series import Suite as _Suite  # noqa: E402
-from current.registry import literal_calls as _literal_calls  # noqa: E402
+from current.declared import declared as _declared  # noqa: E402
 
-_BLOCKS = _literal_calls(PACKAGE / "blocks", "register_block")
-_CORE = tuple(sorted(name for name, about in _BLOCKS.items() if about.get("group") == "core"))
-_FAMILIES = _literal_calls(PACKAGE / "families", "register_family")
+_BLOCKS = [block for block in _declared("blocks") if block.get("group") != "control"]
+_CORE = [block for block in _BLOCKS if block.get("group") == "core"]
 
 SUITE = _Suite(
-    core=_CORE,
-    others=tuple(sorted(name for name, about in _BLOCKS.items() if name not in _CORE and "needs" not in about)),
-    families=tuple(sorted(name for name, about in _FAMILIES.items() if about.get("group") != "variant")),
+    core=tuple(block["name"] for block in _CORE),
+    others=tuple(block["name"] for block in _BLOCKS if block not in _CORE and "needs" not in block),
+    families=tuple(family["name"] for family in _declared("families") if family.get("group") != "variant"),
     timed=("conv", "bilstm", "transformer"),
 )
 globals().update(_benchmarks(SUITE))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy  # a part of it is imported at its first use
 from numpy.typing import NDArray
-from scipy.optimize import curve_fit
 
 LEAST_CHANGE = 0.05  # of the correlation over all layers: less is the noise of a finite width
 LEAST_EXPLAINED = 0.9  # share of the variance
@@ -29,7 +29,7 @@ def depth_scale(correlation: Sequence[float]) -> float | None:
     bounds = ((-3.0, -4.0, 0.05), (3.0, 4.0, 10.0 * depth))  # lets a straight line fit with a scale beyond the depth
     start = tuple(np.clip(start, bounds[0], bounds[1]))
     try:
-        fitted, _ = curve_fit(_decaying, layers, values, p0=start, bounds=bounds)
+        fitted, _ = scipy.optimize.curve_fit(_decaying, layers, values, p0=start, bounds=bounds)
     except RuntimeError:  # no convergence: the correlations do not follow an exponential
         return None
     residual = values - _decaying(layers, *fitted)

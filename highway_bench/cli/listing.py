@@ -60,8 +60,8 @@ def list_entries(
     from highway_bench.declared import FILES, declared, has_entry_points
 
     chosen = [section] if section else list(Section)
-    columns = {one: COLUMNS[one] for one in chosen}
-    if json or plugin or (section and IMPORTED & set(COLUMNS[section].values())) or has_entry_points():
+    everything = json or plugin or (section and IMPORTED & {*COLUMNS[section].values()}) or has_entry_points()
+    if everything:
         from highway_bench.catalogue import catalogue
         from highway_bench.plugins import load_plugins
 
@@ -69,19 +69,15 @@ def list_entries(
         entries = {one: catalogue(str(one)) for one in chosen}
     else:
         entries = {one: declared(str(one)) for one in chosen if one in FILES}
-        columns = {one: {t: key for t, key in COLUMNS[one].items() if key not in IMPORTED} for one in entries}
     if json:
         print_json(entries)
         return
     for index, (one, found) in enumerate(entries.items()):
         if index:
             typer.echo()
-        print_table(
-            str(one),
-            list(columns[one]),
-            [[text_of(entry[key]) for key in columns[one].values()] for entry in found],
-            right=["outputs"],
-        )
+        columns = {title: key for title, key in COLUMNS[one].items() if everything or key not in IMPORTED}
+        rows = [[text_of(entry[key]) for key in columns.values()] for entry in found]
+        print_table(str(one), list(columns), rows, right=["outputs"])
 
 
 def text_of(value: Any) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy  # a part of it is imported at its first use
 from numpy.typing import NDArray
-from scipy.stats import entropy
 
 
 def stratified_rows(
@@ -25,7 +25,7 @@ def stratified_rows(
 
 def label_entropy(counts: Sequence[int] | NDArray[np.int64]) -> float:
     """Cross entropy in nat of predicting the label shares: the least that a constant predictor can have."""
-    return float(entropy(counts))
+    return float(scipy.stats.entropy(counts))
 
 
 def commonest_share(train: Sequence[int] | NDArray[np.int64], test: Sequence[int] | NDArray[np.int64]) -> float:

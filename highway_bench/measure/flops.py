@@ -13,8 +13,11 @@ the unfused one has 2 ×.
 
 from __future__ import annotations
 
+import inspect
 import math
+import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Self
 
 import torch
@@ -32,9 +35,25 @@ def count_flops(fn: Callable[[], object]) -> int:
     """
     counter = FlopCounterMode(display=False, custom_mapping=_FORMULAS)
     counter.mod_tracker = _NoModules()
-    with torch.compiler.set_stance("force_eager"), counter:
-        fn()
+    compiler = "torch._dynamo"  # before its import, which takes as long as torch's, nothing is compiled
+    if compiler in sys.modules:
+        with torch.compiler.set_stance("force_eager"), counter:
+            fn()
+    else:
+        with counter:
+            counter.mode.__class__ = _without_compiler(type(counter.mode))
+            fn()
+        if compiler in sys.modules:
+            torch.compiler.reset()  # so that what ``fn`` compiled in its call runs compiled from now on
     return int(counter.get_total_flops())
+
+
+@cache
+def _without_compiler(mode: Any) -> Any:
+    """A class as ``mode``, whose calls do not import torch's compiler to be kept from it."""
+    derived: Any = type(mode.__name__, (mode,), {})
+    derived.__torch_dispatch__ = inspect.unwrap(mode.__torch_dispatch__)
+    return derived
 
 
 class _NoModules(ModuleTracker):

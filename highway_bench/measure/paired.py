@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
-from scipy import stats
+import scipy  # a part of it is imported at its first use
 
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import CONFIDENCE, Array, IntervalEstimate, t_interval
@@ -47,7 +47,7 @@ class Contrast(NamedTuple):
         """
         if not self.deviation > 0 or self.difference.value == 0:
             return math.nan
-        level, power = float(stats.norm.isf(alpha / 2)), float(stats.norm.ppf(POWER))
+        level, power = float(scipy.stats.norm.isf(alpha / 2)), float(scipy.stats.norm.ppf(POWER))
         return math.ceil(((level + power) * self.deviation / self.difference.value) ** 2 + level**2 / 2)
 
 
@@ -91,7 +91,7 @@ def p_value(differences: Array) -> float:
     mean = float(differences.mean())
     if float(differences.std()) <= 1e-12 * abs(mean):  # here scipy's value is rounding, and a warning
         return float(mean == 0)
-    return float(stats.ttest_1samp(differences, 0.0).pvalue)
+    return float(scipy.stats.ttest_1samp(differences, 0.0).pvalue)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -149,13 +149,13 @@ def exit_with_parent() -> None:
     """Make this process exit as soon as its parent does, even if that is killed, and ignore Ctrl-C, which goes to all
     processes."""
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if parent is None:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def leave() -> None:
-        if parent is not None:
-            wait([parent.sentinel])
-            os._exit(1)
+        wait([parent.sentinel])
+        os._exit(1)
 
     threading.Thread(target=leave, name="exit with parent", daemon=True).start()
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -26,7 +25,7 @@ import torch.nn.functional as F
 from ..errors import BadInput
 from ..os_names import level3_cache
 from .clock import Clock, Step
-from .device import synchronise
+from .device import in_threads, synchronise
 from .precision import precision, torch_dtype
 from .run_delay import ThreadClock
 
@@ -87,7 +86,7 @@ def measure_roofline(
     key = (str(target_device), dtype, count)
     if key not in _measured:
         clock = ThreadClock() if target_device.type == "cpu" and count == 1 else time.perf_counter
-        with _threads(count), precision(dtype), torch.inference_mode():
+        with in_threads(count), precision(dtype), torch.inference_mode():
             rates = (
                 matmul_rate(target_device, kind, clock),
                 conv_rate(target_device, kind, clock),
@@ -193,13 +192,3 @@ def _beyond_cache(device: torch.device) -> int:
     if device.type == "cuda":
         return min(max(4 * torch.cuda.get_device_properties(device).L2_cache_size, 256 * _MIB), 1024 * _MIB)
     return min(max(4 * level3_cache(), 64 * _MIB), 256 * _MIB)
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # a part of it is imported at its first use
 from numpy.typing import NDArray
-from scipy import stats
 
 from ..errors import BadInput
 
@@ -58,7 +58,7 @@ class IntervalEstimate:
 def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval:
     """Wilson's score interval of a success rate (Wilson 1927). 4 of 5 gives [0.376, 0.964]."""
     check_counts(successes, n)
-    interval = stats.binomtest(successes, n).proportion_ci(checked_confidence(confidence), method="wilson")
+    interval = scipy.stats.binomtest(successes, n).proportion_ci(checked_confidence(confidence), method="wilson")
     return Interval(float(interval.low), float(interval.high))
 
 
@@ -68,7 +68,7 @@ def t_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> Inter
     middle = float(data.mean())
     if n == 1:
         return IntervalEstimate(middle, math.nan, math.nan, 1)
-    half = float(stats.t.ppf((1 + checked_confidence(confidence)) / 2, n - 1) * data.std(ddof=1) / math.sqrt(n))
+    half = float(scipy.stats.t.ppf((1 + checked_confidence(confidence)) / 2, n - 1) * data.std(ddof=1) / math.sqrt(n))
     return IntervalEstimate(middle, middle - half, middle + half, n)
 
 
@@ -83,7 +83,7 @@ def median_interval(values: Iterable[float], confidence: float = CONFIDENCE) -> 
     """Median with the interval of the sign test (Conover 1999, §3.2), valid for any distribution. Its bounds are two of
     the values: the least and the greatest of eight. No interval (NaN) below six values at 95 %."""
     data, n = _finite(values)
-    bounds = stats.quantile_test(data, p=0.5).confidence_interval(checked_confidence(confidence))
+    bounds = scipy.stats.quantile_test(data, p=0.5).confidence_interval(checked_confidence(confidence))
     return IntervalEstimate(float(np.median(data)), float(bounds.low), float(bounds.high), n)
 
 

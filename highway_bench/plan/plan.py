@@ -9,9 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured
@@ -36,6 +34,9 @@ from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, Status, worst
 from highway_bench.results.store import Store
 from highway_bench.tasks import tasks
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 AnyPath = str | os.PathLike[str]
 AnyStore = AnyPath | Store
 
@@ -56,7 +57,7 @@ class RunResult:
     """A run's rows (of all its cells, including those measured before), the records of all runs in the store,
     its summary, its failures, and the endings that the profile does not expect."""
 
-    rows: pd.DataFrame
+    rows: DataFrame
     runs: dict[str, dict[str, Any]]
     summary: Summary
     failures: list[Ending]
@@ -247,11 +248,13 @@ def remarks_on(grids: Sequence[Grid], selection: Selection) -> tuple[str, ...]:
     return tuple(said)
 
 
-def endings_of(rows: pd.DataFrame, summary: Summary) -> list[Ending]:
+def endings_of(rows: DataFrame, summary: Summary) -> list[Ending]:
     """How each cell of the run ended, in the run's order: the worst status of its rows, and that row's message.
 
     A result of an earlier run counts, unless this run measured the cell again and failed.
     """
+    import pandas as pd
+
     rows = rows[rows["axis"].ne(LATER_ATTEMPT) | rows["run_id"].eq(summary.run_id)]
     ended: dict[str, tuple[Status, str | None]] = {}
     for digest, group in rows.groupby("digest", sort=False):

@@ -100,5 +100,5 @@ def _sold_as() -> str:
     if platform.system() == "Windows":
         registry: Any = importlib.import_module("winreg")
         with registry.OpenKey(registry.HKEY_LOCAL_MACHINE, WINDOWS_KEY) as key:
-            return str(registry.QueryValueEx(key, "ProcessorNameString")[0]).strip()
+            return str(registry.QueryValueEx(key, "ProcessorNameString")[0])
     return ""

@@ -11,8 +11,9 @@ from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 
+from highway_bench.declared import declared_in
 from highway_bench.errors import BadInput
-from highway_bench.registry import NAME, literal_names
+from highway_bench.registry import NAME
 from highway_bench.writing import writing
 
 BLOCKS = Path(__file__).resolve().parent.parent / "blocks"
@@ -65,8 +66,7 @@ def block_text(name: str) -> str:
 
 def taken_names() -> set[str]:
     """Names of the package's blocks and of blocks in entry points, read without importing them."""
-    decorators = ("register_block", "register_control", "register_variant")
-    own = [name for decorator in decorators for name in literal_names(BLOCKS, decorator)]
+    own = [block["name"] for block in declared_in(BLOCKS.glob("*.py"))]
     return {*own, *(point.name for point in entry_points(group="highway_bench.blocks"))}
 
 

@@ -16,6 +16,7 @@ import torch
 
 from highway_bench.cell import Cell
 from highway_bench.data import DataSet, Split
+from highway_bench.measure.device import in_threads
 from highway_bench.measure.memory import measure_memory
 from highway_bench.measure.precision import TF32
 from highway_bench.tasks._step import StackStep
@@ -125,7 +126,7 @@ def step_bytes(cell: Cell) -> StepBytes:
         cell = cell.but(device="cpu", dtype="float32" if cell.dtype == TF32 else cell.dtype)
     dataset = cell_dataset(cell)
     drawn = [cell.device] if cell.device.startswith("cuda") else []
-    with torch.random.fork_rng(devices=drawn), warnings.catch_warnings():  # dropout draws
+    with in_threads(cell.threads), torch.random.fork_rng(devices=drawn), warnings.catch_warnings():  # dropout draws
         # A layer that exists only during the forward pass: the tracker counts its tensors, and misses its name only.
         warnings.filterwarnings("ignore", message="Module is None")
         return stack_bytes(cell) if dataset is None else training_bytes(cell, dataset)

@@ -10,6 +10,7 @@ import torch
 
 from highway_bench.cell import Cell
 from highway_bench.data import DataSet
+from highway_bench.measure.device import in_threads
 from highway_bench.tasks.architecture_network import cell_network
 from highway_bench.tasks.base import tasks
 from highway_bench.tasks.from_cell import cell_dataset
@@ -46,18 +47,13 @@ def is_timed(cell: Cell) -> bool:
 
 def step_seconds(cell: Cell, dataset: DataSet) -> float:
     """Seconds of a training step of ``cell`` in its number of threads, on this machine as busy as it is."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(cell.threads)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            data = batch_of(dataset, cell.batch_size)
-            network, recipe = cell_network(cell), recipe_of(cell)
-            training = Training(network, data, dataset.target_kind, recipe, cell.batch_size, cell.seed)
-            times = []
-            for _ in range(WARM_UP + ROUNDS):
-                start = time.perf_counter()
-                training.step()
-                times.append(time.perf_counter() - start)
-    finally:
-        torch.set_num_threads(threads)
+    with in_threads(cell.threads), torch.random.fork_rng(devices=[]):
+        data = batch_of(dataset, cell.batch_size)
+        network, recipe = cell_network(cell), recipe_of(cell)
+        training = Training(network, data, dataset.target_kind, recipe, cell.batch_size, cell.seed)
+        times = []
+        for _ in range(WARM_UP + ROUNDS):
+            start = time.perf_counter()
+            training.step()
+            times.append(time.perf_counter() - start)
     return median(times[WARM_UP:])

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from highway_bench.blocks import Block, blocks, register_block, register_variant
 from highway_bench.blocks.highway import Highway
 from highway_bench.blocks.plain import Plain
+from highway_bench.declared import declared
 from highway_bench.errors import BadInput, DuplicateName
 from highway_bench.network import build
-from highway_bench.registry import literal_calls, literal_names
-
-FOLDER = Path(inspect.getfile(Highway)).parent
 
 
 @pytest.fixture
@@ -69,18 +65,10 @@ def test_a_duplicate_names_both_modules() -> None:
     assert blocks.get("highway").cls is Highway
 
 
-def test_names_are_literals_that_need_no_import() -> None:
-    in_tree = [name for name in blocks.names() if blocks.module_of(name).startswith("highway_bench.blocks")]
-    names = [literal_names(FOLDER, f"register_{kind}") for kind in ("block", "control", "variant")]
-    assert sorted(name for some in names for name in some) == sorted(in_tree)
-    groups = [{blocks.get(name).group for name in some} for some in names]
-    assert "control" not in groups[0]
-    assert groups[1:] == [{"control"}, {"control"}]
-    for name, words in (literal_calls(FOLDER, "register_block") | literal_calls(FOLDER, "register_control")).items():
-        spec = blocks.get(name)
-        assert words["equation"] == spec.equation
-        assert words.get("group", spec.group) == spec.group
-        assert words.get("gates", 0) == spec.gates
+def test_groups_are_read_from_the_source() -> None:
+    """The history follows blocks and families by them."""
+    of_blocks = {entry["name"]: entry.get("group", "own") for entry in declared("blocks")}
+    assert of_blocks == {name: blocks.get(name).group for name in of_blocks}
 
 
 def test_a_class_builds_as_its_name_does() -> None:

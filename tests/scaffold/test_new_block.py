@@ -11,8 +11,8 @@ import pytest
 
 from highway_bench import scaffold
 from highway_bench.blocks import blocks
+from highway_bench.declared import declared_in
 from highway_bench.errors import BadInput
-from highway_bench.registry import literal_calls
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 def test_file(tmp_path: Path) -> None:
     written = scaffold.new_block("my-gate", tmp_path)
     assert written == scaffold.NewBlock("my-gate", tmp_path / "my_gate.py", in_tree=False)
-    (about,) = literal_calls(tmp_path, "register_block").values()
+    (about,) = declared_in([written.path])
     assert about["gates"] == 1
     assert {"equation", "source", "summary"} <= about.keys()
     tree = ast.parse(written.path.read_text(encoding="utf-8"))
