@@ -50,8 +50,8 @@ def declared_in(paths: Iterable[Path]) -> list[Entry]:
 
 
 def has_entry_points() -> bool:
-    """Whether an installed package adds blocks, families or data sets."""
-    return any(entry_points(group=f"highway_bench.{section}") for section in ("blocks", "families", "datasets"))
+    """Whether an installed package adds entries to a section."""
+    return any(entry_points(group=f"highway_bench.{section}") for section in FILES)
 
 
 def _called(node: ast.expr) -> str:

@@ -23,7 +23,7 @@ class Section(StrEnum):
     PROFILES = "profiles"
 
 
-COLUMNS: dict[Section, dict[str, str]] = {
+COLUMNS: dict[str, dict[str, str]] = {
     Section.BLOCKS: {"block": "name", "equation": "equation", "what it is": "summary", "source": "source"},
     Section.FAMILIES: {
         "family": "name",
@@ -66,9 +66,9 @@ def list_entries(
         from highway_bench.plugins import load_plugins
 
         load_plugins(plugin or [])
-        entries = {one: catalogue(str(one)) for one in chosen}
+        entries = {str(one): catalogue(one) for one in chosen}
     else:
-        entries = {one: declared(str(one)) for one in chosen if one in FILES}
+        entries = {str(one): declared(one) for one in chosen if one in FILES}
     if json:
         print_json(entries)
         return
@@ -77,7 +77,7 @@ def list_entries(
             typer.echo()
         columns = {title: key for title, key in COLUMNS[one].items() if everything or key not in IMPORTED}
         rows = [[text_of(entry[key]) for key in columns.values()] for entry in found]
-        print_table(str(one), list(columns), rows, right=["outputs"])
+        print_table(one, list(columns), rows, right=["outputs"])
 
 
 def text_of(value: Any) -> str:

@@ -17,7 +17,6 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, Self
 
 import torch
@@ -41,14 +40,14 @@ def count_flops(fn: Callable[[], object]) -> int:
             fn()
     else:
         with counter:
-            counter.mode.__class__ = _without_compiler(type(counter.mode))
+            mode: Any = counter.mode
+            mode.__class__ = _without_compiler(type(mode))
             fn()
         if compiler in sys.modules:
             torch.compiler.reset()  # so that what ``fn`` compiled in its call runs compiled from now on
     return int(counter.get_total_flops())
 
 
-@cache
 def _without_compiler(mode: Any) -> Any:
     """A class as ``mode``, whose calls do not import torch's compiler to be kept from it."""
     derived: Any = type(mode.__name__, (mode,), {})
