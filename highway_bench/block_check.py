@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -311,7 +311,7 @@ def reads_no_later_step(subject: Subject) -> str | None:
     """Whether the block adds a look at later steps to a causal family: a note, as not every data set forbids that."""
     family = subject.family
     if hasattr(family, "causal"):
-        family = replace(family, causal=True)
+        family = make_family(family.name, **{**family.options, "causal": True})
     if family.kind != "sequence" or reads_ahead(family, subject.width()):
         return None
     options, family = started(subject.spec, family, None, None)

@@ -34,7 +34,8 @@ class TextSource(NamedTuple):
     def of(cls, path: str | None, *options: Any) -> TextSource:
         """The source with its ``state``."""
         files = [] if path is None else files_at(Path(path).expanduser())
-        return cls(path, *options, tuple((stat.st_mtime_ns, stat.st_size) for stat in map(Path.stat, files)))
+        state = tuple((stat.st_mtime_ns, stat.st_size) for stat in map(Path.stat, files))
+        return cls(path, *options)._replace(state=state)
 
     def texts(self) -> list[str]:
         """The texts in order, as they are published."""

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ def measure(line: str, checkpoints: Any, modules: frozenset[str], copies: Mappin
     yield ""
     for items, (copy,) in copies.items():
         if not copy_of(items).is_file():
-            write_copy(items, lambda part, copy=copy: part.write_bytes(copy.future().result()))
+            content = copy.future().result()  # Ray lends the cores of a task that waits in ray.get to another one
+            write_copy(items, partial(Path.write_bytes, data=content))
     lines: list[str] = []
     with node_folder(job.keys, checkpoints) as folder, ExitStack() as on_error:
         on_error.callback(_stop)
