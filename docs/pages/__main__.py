@@ -26,8 +26,6 @@ from docs.pages.committed import Committed, Repetition, Study, profile_of
 from highway_bench.decide.tables import language_in_short
 from highway_bench.decide.tables import tables as decide_tables
 from highway_bench.errors import HighwayBenchError
-from highway_bench.forecast import Forecast, NoSkill, fit
-from highway_bench.forecast.page import SKILL_HEADS, calibration_picture, skill_rows, verdict_text
 from highway_bench.history import Paths
 from highway_bench.history.files import write_text
 from highway_bench.peers.table import peer_table, peer_tables
@@ -183,12 +181,6 @@ def matrix_row(row: tuple[str, str, Sequence[MatrixCell]]) -> list[str]:
     return [block, *(", ".join(cell.lines) for cell in cells)]
 
 
-def forecast(rows: pd.DataFrame) -> tuple[Forecast | NoSkill, str]:
-    """The forecast of success from these rows, and whether there is one in words."""
-    result = fit(rows)
-    return result, verdict_text(result)
-
-
 def ratio_table(results: Results) -> Shown:
     """Each block's step time over plain's, in the phase in which costs are compared; plain's step in time."""
     timed, baseline = results.ratios(), results.about.baseline
@@ -232,14 +224,12 @@ HELPERS: Mapping[str, Any] = {
     "answer_table": answer_table,
     "between": between,
     "byte_table": byte_table,
-    "calibration_pictures": lambda result: [calibration_picture(result.validation)],
     "by_verdict": claims.by_verdict,
     "claim_lines": claims.claim_lines,
     "group_of": claims.group_of,
     "decide_tables": decide_tables,
     "equations": tables.equations,
     "definitions": dict(DEFINITIONS),
-    "forecast": forecast,
     "gate_tables": gate_tables,
     "headings": set,
     "in_short": tables.in_short,
@@ -251,7 +241,6 @@ HELPERS: Mapping[str, Any] = {
     "peer_tables": lambda results: peer_tables(peer_table(results.rows)) if results else [],
     "rate_table": rate_table,
     "ratio_table": ratio_table,
-    "skill_table": lambda result: "\n".join(markdown_table(SKILL_HEADS, skill_rows(result.validation))),
     "start_tables": start_tables,
     "summary_tables": lambda results: [one for one in summary_tables(results) if one.name.startswith("summary")],
     "tally": claims.tally,

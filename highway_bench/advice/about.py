@@ -1,4 +1,4 @@
-"""About an advice: its request in plain values, and sentences on its data, its memory and its forecast."""
+"""About an advice: its request in plain values, and sentences on its data and its memory."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from highway_bench.advice.joinable import modules_of
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.cell import Cell
 from highway_bench.families.seeding import seeded
-from highway_bench.forecast import Forecast, NoSkill
-from highway_bench.forecast.page import verdict_text
 from highway_bench.provenance.free_memory import gib
 from highway_bench.report.format import listed
 
@@ -47,14 +45,6 @@ def own_norms(request: AdviceRequest) -> list[str]:
         parts = [part for module in modules_of(request.family, request.width) for part in module.modules()]
     names = {type(part).__name__ for part in parts}
     return sorted(name for name in names if "norm" in name.lower() and not name.startswith("_"))  # no weight norm
-
-
-def forecast_notes(result: Forecast | NoSkill | None) -> list[str]:
-    """A sentence on the forecast, with its least skill; none where no forecast was requested."""
-    if isinstance(result, Forecast):
-        least = min(result.validation.skills, key=lambda skill: skill.score.low)
-        return [f"{verdict_text(result)} Its Brier skill is at least {least.score}, against the {least.against}."]
-    return [] if result is None else [verdict_text(result)]
 
 
 def other_rate_note(one: Connection, runs: Sequence[Cell], again: Sequence[Cell], diverged: int) -> str:

@@ -29,9 +29,8 @@ class ConnectionResult:
 
     ``steps`` are those of its longest runs, with the learning ``rate`` of the lowest ``loss`` (a mean over seeds in the
     finals, ``None`` where it diverged). ``runs`` and ``succeeded`` count these runs. ``accuracy`` is the mean test
-    accuracy in the finals, ``reason`` an error, or why it was left out; ``forecast`` is the probability that a seed
-    trains to success. ``at_start`` says whether signal and gradient are in range before training; empty if that was not
-    measured.
+    accuracy in the finals, ``reason`` an error, or why it was left out. ``at_start`` says whether signal and gradient
+    are in range before training; empty if that was not measured.
     """
 
     connection: Connection
@@ -45,7 +44,6 @@ class ConnectionResult:
     succeeded: int = 0
     accuracy: float | None = None
     reason: str = ""
-    forecast: float | None = None
     at_start: str = ""
 
 

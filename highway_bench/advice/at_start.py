@@ -9,18 +9,27 @@ from highway_bench.advice.connections import Connection
 from highway_bench.advice.measured import MeasuredCells
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.cell import Cell
-from highway_bench.forecast.starts import SEEDS, start_cell
 from highway_bench.report.tables.propagation import EXPLODES, IN_RANGE, MIXED, VANISHES
 
 WAYS: Final = ("signal", "gradient")
+SEEDS: Final = (0, 1)
+ITEMS: Final = 16
+CARRIED: Final = ("dataset", "layout")  # words of a training's recipe that its start needs too
 ALWAYS: Final = "budget_mismatch"
 """A metric of every start that was measured."""
 
 
 def start_cells(request: AdviceRequest, connection: Connection) -> list[Cell]:
-    """The cells that measure the start of a connection's trainings, one a seed; a forecast reads the same ones."""
+    """The cells that measure the start of a connection's trainings, one a seed."""
     training = request.run(connection, 1, request.first_rates[0], 0)
-    return [start_cell(training.columns() | {"name": training.block}, seed) for seed in SEEDS]
+    words = {word: value for word, value in training.recipe.items() if word in CARRIED}
+    start = training.but(
+        task="propagation",
+        batch_size=min(ITEMS, training.batch_size),
+        dtype="float64",
+        recipe={"gain": 1.0, **words},
+    )
+    return [start.but(seed=seed) for seed in SEEDS]
 
 
 def at_start(cells: Sequence[Cell], measured: MeasuredCells) -> str:

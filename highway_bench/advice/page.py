@@ -34,7 +34,6 @@ from highway_bench.results.store import Store
 from highway_bench.writing import writing
 
 PAGE: Final = "index.html"
-FORECAST: Final = "probability that a seed trains to success, from the start and the first steps"
 
 
 def write_page(advice: Advice, folder: Path, store: Store) -> Advice:
@@ -101,7 +100,6 @@ def every_table(advice: Advice) -> Shown:
         _text("runs", lambda one: str(one.runs) if one.runs else NONE, "with this rate and so many steps"),
         _text("learning rate", lambda one: three(one.rate)),
         _text("final loss", lambda one: three(one.loss)),
-        _text("forecast", lambda one: NONE if one.forecast is None else f"{100 * one.forecast:.0f} %", FORECAST),
         _text("step ÷ pre-norm's", lambda one: str(one.cost)),
         _text("bytes per layer", lambda one: quantity(one.cost.saved, "B")),
         _text("width", lambda one: str(one.width), "that gives it as many parameters a layer as plain's"),

@@ -45,7 +45,6 @@ def plain_result(advice: Advice, one: ConnectionResult) -> dict[str, Any]:
         "runs": one.runs,
         "succeeded": one.succeeded,
         "test_accuracy": one.accuracy,
-        "forecast": one.forecast,
         "at_start": one.at_start or None,
         "step_ratio": one.cost.ratio,
         "step_ratio_low": one.cost.low,

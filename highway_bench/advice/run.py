@@ -21,7 +21,6 @@ from highway_bench.advice.stored import Decisions
 from highway_bench.advice.work import AdviceWork
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress_bar import showing_progress, stderr_console
-from highway_bench.forecast import fit_from
 from highway_bench.plan.plan import AnyPath
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance.machine import cores
@@ -46,7 +45,6 @@ def advise(
     family_options: Mapping[str, Any] | None = None,
     device: str | None = None,
     repetition: int = 0,
-    forecast: AnyPath | None = None,
     out: AnyPath = ADVICES,
     plugins: Sequence[str] = (),
     engine: AnyEngine = "local",
@@ -62,9 +60,7 @@ def advise(
     data set, whose options are ``data_options``, or of a text file; or data of the user's own, or their name
     ``module:NAME``: see ``highway_bench.data.read_own``, for ``target`` too. ``loss`` is ``module:function`` of outputs
     and targets. ``optimiser`` is ``sgd`` or ``adamw``, which is the default for sequences alone. ``steps`` are those of
-    the finals; by default, as many as fit. ``repetition`` changes the seeds. ``forecast`` is a store of trainings, or a
-    folder of committed rows: if forecasts from these have skill, each connection has the probability that a seed trains
-    to success.
+    the finals; by default, as many as fit. ``repetition`` changes the seeds.
 
     The measurements take about ``minutes`` and are stored in a folder in ``out``, where the page is too. What was
     decided from measured times is stored as well, so the same call gives the same answer without measuring again, and
@@ -95,7 +91,6 @@ def advise(
     request.preflight(modules)
     with prints_to_stderr():
         fitted = fit(request, workers or cores())
-    foreseen = None if forecast is None else fit_from(forecast)
     folder, console = Path(out) / request.name, stderr_console()
     shown = showing_progress(console) if progress else nullcontext()
     with Store(folder / "store.sqlite") as store, shown as on_event:
@@ -108,7 +103,7 @@ def advise(
             on_stage=partial(print_stage, console, began, minutes) if progress else lambda what: None,
             command=command,
         )
-        work = AdviceWork(request, fitted, measured, Decisions(folder / "decisions.json"), began, foreseen)
+        work = AdviceWork(request, fitted, measured, Decisions(folder / "decisions.json"), began)
         advice = work.advice(folder)
         return write_page(advice, folder, store)
 

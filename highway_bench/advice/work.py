@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Final
 
-from highway_bench.advice.about import about, forecast_notes, notes_on
+from highway_bench.advice.about import about, notes_on
 from highway_bench.advice.answer import Advice, ConnectionResult, ordered, unfit
 from highway_bench.advice.at_start import at_start, start_cells
 from highway_bench.advice.budget import HalvingPlan, Pace, TimingPlan, halving_plan, timing_plan
@@ -27,7 +27,6 @@ from highway_bench.advice.request import AdviceRequest
 from highway_bench.advice.stored import Decisions
 from highway_bench.decide.candidate import REFERENCE
 from highway_bench.errors import BadInput
-from highway_bench.forecast import Forecast, NoSkill
 from highway_bench.provenance.free_memory import gib, worker_bytes
 from highway_bench.tasks.predicted_peak import exceeding
 
@@ -43,7 +42,6 @@ class AdviceWork:
     measured: MeasuredCells
     decisions: Decisions
     began: float
-    forecast: Forecast | NoSkill | None = None
 
     def advice(self, folder: Path) -> Advice:
         """Measure all that the advice needs, and conclude."""
@@ -59,9 +57,8 @@ class AdviceWork:
             self.measured.measure(cells, f"trainings of {cells[0].recipe['steps']:,} of {rungs.ladder[-1]:,} steps")
         finals = FinalRuns(self.request, self.fit, self.measured, self.decisions, halving, pace, self.began)
         runs, rate_notes = finals.measure()
-        foreseen = self.forecast.of_runs(self.measured.store.frame()) if isinstance(self.forecast, Forecast) else {}
         results = [
-            replace(self.result(one, halving, costs, runs, foreseen), at_start=at_start(starts[one], self.measured))
+            replace(self.result(one, halving, costs, runs), at_start=at_start(starts[one], self.measured))
             for one in connections
         ]
         results += self.not_trained(plan["left_out"], costs)
@@ -76,7 +73,6 @@ class AdviceWork:
             notes=[
                 *notes_on(self.request, self.fit, timing.depth),
                 *rate_notes,
-                *forecast_notes(self.forecast),
                 *self.measured.notes_on_failures(),
             ],
             store=folder / "store.sqlite",
@@ -167,9 +163,8 @@ class AdviceWork:
         halving: Halving,
         costs: Mapping[str, RelativeCost],
         finals: FinalCells,
-        foreseen: Mapping[str, float],
     ) -> ConnectionResult:
-        """What was measured of one connection that was trained; ``foreseen`` are the forecasts by digest."""
+        """What was measured of one connection that was trained."""
         rung = halving.last_rung(connection)
         rate, _ = halving.best(rung, connection)
         cells = finals.get(connection) or halving.cells(rung, connection, rate)
@@ -177,7 +172,6 @@ class AdviceWork:
         finite = [value for value in values if value is not None]
         succeeded = sum(self.measured.value(cell, "success") == 1 for cell in cells)
         tests = [value for cell in cells if (value := self.measured.value(cell, "test_accuracy")) is not None]
-        forecasts = [foreseen[key] for cell in cells if (key := self.measured.digest(cell)) in foreseen]
         learning = learning_of(values, succeeded, self.request.chance_loss)
         reasons = [self.measured.failures[cell] for cell in cells if cell in self.measured.failures]
         if reasons:  # a run that failed says nothing about its network
@@ -194,5 +188,4 @@ class AdviceWork:
             succeeded=succeeded,
             accuracy=fmean(tests) if tests else None,
             reason=reasons[0] if reasons else "",
-            forecast=fmean(forecasts) if forecasts else None,
         )

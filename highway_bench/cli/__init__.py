@@ -20,7 +20,6 @@ from highway_bench.cli import (
     compare_my_block,
     data,
     decide,
-    forecast,
     history,
     listing,
     new_block,
@@ -85,7 +84,6 @@ add(app, "status", status.status, "highway-bench status --store reports/results.
 add(app, "report", report.report, "highway-bench report --store reports/results.sqlite --out reports/page")
 add(app, "decide", decide.decide, "highway-bench decide --part vision --family conv --dry-run")
 add(app, "compare-my-block", compare_my_block.compare_my_block, "highway-bench compare-my-block my_gate.py")
-add(app, "forecast", forecast.forecast, "highway-bench forecast --store reports/results.sqlite")
 add(app, "advise", advise.advise, "highway-bench advise transformer --depth 12 --minutes 10")
 add(app, "peers", peers.peers, "highway-bench peers sequential two-linear-maps --width 50 --mode eager")
 add(app, "reproduce", reproduce.reproduce, "highway-bench reproduce lecture --epochs 3")

@@ -55,10 +55,6 @@ def advise(
     family_option: FamilyOptions = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; by default, cuda if available.")] = None,
     repetition: Annotated[int, typer.Option(min=0, help="Another number gives other seeds.")] = 0,
-    forecast: Annotated[
-        Path | None,
-        typer.Option(help="A store or a folder of committed rows: forecast who trains, if that proves to have skill."),
-    ] = None,
     out: Annotated[Path, typer.Option(help="The folder for the folders of advices.")] = ADVICES,
     engine: EngineName = "local",
     address: ClusterAddress = None,
@@ -99,7 +95,6 @@ def advise(
         advice = measure(
             layer,
             **options,
-            forecast=forecast,
             out=out,
             plugins=plugin or (),
             engine=engine_at(engine, address, workers),

@@ -69,11 +69,11 @@ def test_lines_say_whether_the_best_is_held_and_copies_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("family", advice_proof.templates())
-def test_an_advice_asks_what_decide_asked(family: str, tmp_path: Path) -> None:
+def test_an_advice_asks_what_decide_asked(family: str) -> None:
     """The same connections, at the same widths, on the same data, in the same steps of the same recipe."""
     make = Mock(return_value=advice(GATE))
     advice_proof.line_of(advice_proof.Task("known", 0, advice_proof.Known(family, 5, GATE)), make)
-    request = requested(*make.call_args.args, minutes=1, out=tmp_path, **make.call_args.kwargs)
+    request = requested(*make.call_args.args, minutes=1, **make.call_args.kwargs)
     templates = advice_proof.templates()[family]
     assert set(request.connections) == {Connection(one.block, one.start) for one in templates}
     own = {"own_rate", "together", "evaluate", "warm_up"}

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -31,13 +29,6 @@ from highway_bench.cell import Cell
 from highway_bench.cli import app
 from highway_bench.cli._output import JSON_SCHEMA
 from highway_bench.errors import BadInput
-from highway_bench.forecast import Forecast, NoSkill
-from highway_bench.forecast.examples import FEATURES
-from highway_bench.forecast.fitting import Validation
-from highway_bench.forecast.logistic import LogisticModel
-from highway_bench.forecast.skill import Skill
-from highway_bench.forecast.starts import lacking_starts
-from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.results import Store
 
 WORDS: dict[str, Any] = {"depth": 2, "minutes": 2.0, "width": 8, "batch_size": 16, "data": "digits", "workers": 1}
@@ -74,8 +65,6 @@ def test_an_advice_and_the_same_again(run: Run, first: tuple[Advice, Any]) -> No
     assert all(one.learning != Learning.FAILED for one in advice.results)
     assert all(one.cost.saved > 0 for one in advice.results)
     assert {one.at_start for one in advice.results} == {"in range"}  # two layers of 8 units
-    with Store(advice.store, read_only=True) as store:
-        assert lacking_starts(store.frame()) == []  # a forecast reads the same starts
     assert advice.ladder == (1, 3)
     assert len(advice.finalists) in (2, 3, 4)
     again, second = run()
@@ -170,30 +159,6 @@ def test_the_better_of_two_rates_counts_for_a_finalist(
     again, engine = run(out=tmp_path)
     assert engine.cells == []
     assert again.plain() == advice.plain()
-
-
-def test_a_forecast_is_shown_only_if_it_has_skill(
-    run: Run, first: tuple[Advice, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both advices are the first one, of which all is measured."""
-    size = len(FEATURES)
-    skill = Skill("family", "depth alone", IntervalEstimate(0.3, 0.2, 0.4, 9))
-    found = Forecast(
-        LogisticModel(np.zeros(size), np.ones(size), np.zeros(size), math.log(3)), Validation(40, (skill,), ())
-    )
-    monkeypatch.setattr("highway_bench.advice.run.fit_from", {"none": NoSkill("too few runs"), "some": found}.get)
-    without, engine = run(forecast="none")
-    assert engine.cells == []
-    assert without.notes[-1] == "There is no forecast: too few runs."
-    assert without.plain()["connections"] == first[0].plain()["connections"]
-    with_it, engine = run(forecast="some")
-    assert engine.cells == []
-    assert [one.forecast for one in with_it.results] == pytest.approx([0.75] * len(with_it.results))
-    assert with_it.notes[-1] == (
-        "There is a forecast, fitted on 40 runs. Its Brier skill is at least 0.3 [0.2, 0.4], against the depth alone."
-    )
-    assert without.page is not None
-    assert "<td>75 %</td>" in without.page.read_text()
 
 
 @pytest.mark.slow

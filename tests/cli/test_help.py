@@ -103,7 +103,6 @@ def test_every_command_is_there() -> None:
         "reproduce",
         "decide",
         "compare-my-block",
-        "forecast",
         "advise",
         "peers",
     }
@@ -152,6 +151,7 @@ def test_options_are_the_words_of_the_api() -> None:
     assert options == set(SelectionOptions.__annotations__) | set(inspect.signature(hb.run).parameters) - {
         "words",
         "progress",
+        "trials",
     }
 
 

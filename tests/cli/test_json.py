@@ -236,16 +236,6 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         ("highway_bench.blocks.rezero",),
         {"block": STRING, "candidates": [{"family": STRING, "width": NUMBER, "depths": [NUMBER]}]},
     ),
-    "forecast": (
-        (),
-        {
-            "forecast": FLAG,
-            "verdict": STRING,
-            "skills": [{"left_out": STRING, "against": STRING, "skill": NUMBER, "low": NUMBER, "high": NUMBER}],
-            "page": STRING,
-            "failures": [ENDING],
-        },
-    ),
     "advise --dry-run": (
         ("dense", "--depth", "2", "--block", "plain"),
         ADVICE | {"connections": [{"block": STRING, "start": STRING, "width": NUMBER}], "notes": [STRING]},
@@ -478,7 +468,6 @@ def test_keys_and_kinds(command: str, invoke: Invoke, request: pytest.FixtureReq
         "results": "store",
         "status": "store",
         "report": "store",
-        "forecast": "store",
         "reproduce": "reproduced",
     }
     if command.split()[0] in needs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.cli.run import print_plan
 from highway_bench.results import Store
@@ -182,22 +180,6 @@ def test_failed_cell(invoke: Any, here: Path, monkeypatch: pytest.MonkeyPatch) -
     assert done.exit_code == 1
     assert "failed: trainability plain failing_layers:FailsInTraining" in done.stdout
     assert "no fifth batch of a hundred" in done.stdout
-
-
-def test_a_failed_start_of_a_forecast(
-    store: None, invoke: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also of a block that a plug-in registers."""
-    assert invoke("new-block", "my-gate").exit_code == 0
-    request.addfinalizer(lambda: sys.modules.pop("my_gate", None))
-    request.addfinalizer(lambda: blocks.unregister("my-gate"))
-    deep = Cell(task="memory", block="my-gate", family="dense", depth=10**9, width=8, nominal_width=8)
-    deep = deep.but(batch_size=4, phase="train-step")
-    monkeypatch.setattr("highway_bench.forecast.starts.lacking_starts", lambda rows: [deep])
-    done = invoke("forecast", "--starts", "--plugin", "my_gate.py", "--workers", "1")
-    assert done.exit_code == 1, done.stderr
-    assert "failed: memory my-gate dense depth 1000000000" in done.stderr
-    assert "oom (not run: it needs about " in done.stderr
 
 
 def test_status_of_odd_values(store: None, invoke: Any) -> None:
