@@ -43,7 +43,7 @@ def _runs(module: ModuleType, source: bytes) -> bool:
     written = {(code.co_qualname, *_shape(code)) for code in _codes(compile(source, path, "exec", dont_inherit=True))}
     owners = [module, *(one for one in vars(module).values() if inspect.isclass(one))]
     functions = (inspect.unwrap(one) for owner in owners for one in vars(owner).values() if inspect.isfunction(one))
-    codes = (one.__code__ for one in functions if one.__code__.co_filename == path)
+    codes = (one.__code__ for one in functions if inspect.isfunction(one) and one.__code__.co_filename == path)
     return all((code.co_qualname, *_shape(code)) in written for code in codes)
 
 

@@ -30,7 +30,7 @@ def compare(file: str, committed: Path, folder: Path, engine: Any, **options: An
 def test_where_a_block_would_be(my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine) -> None:
     trains = engine(LOSSES)
     compared = compare(my_gate, committed, tmp_path, trains)
-    assert compared.block == "my-gate · published"
+    assert compared.block == "my-gate · depth-aware"
     assert [(one.family, one.depth) for one in compared.checks] == [("dense", 1), ("dense-pair", 1)]
     assert [cell.block for cell in trains.cells[:6]] == ["pre-norm"] * 6
     assert {cell.block for cell in trains.cells[6:]} == {"my-gate"}

@@ -135,7 +135,9 @@ def real(smoke: pd.DataFrame) -> pd.DataFrame:
             rows.append(base | ({"axis": "epoch", "index": 1.0} if metric in EPOCHS else {}))
     given = {(task, metric) for task, metrics in LACKING.items() for metric in metrics}
     keys = pd.MultiIndex.from_frame(smoke[["task", "metric"]])
-    return pd.concat([smoke[~keys.isin(list(given))], frame_of(rows)], ignore_index=True)
+    frame = pd.concat([smoke[~keys.isin(list(given))], frame_of(rows)], ignore_index=True)
+    frame.loc[frame["task"].eq("gates") & frame["metric"].eq("success"), "value"] = 1.0  # others' gates are not shown
+    return frame
 
 
 def with_digits(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str], str]]:
