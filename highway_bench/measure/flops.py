@@ -23,6 +23,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from torch.utils.module_tracker import ModuleTracker
 
+from .torch_internals import operator
+
 Shape = Sequence[int]
 
 
@@ -102,12 +104,11 @@ def _doubled(formula: Callable[..., int]) -> Callable[..., int]:
     return lambda *args, **kwargs: 2 * formula(*args, **kwargs)
 
 
-_aten = torch.ops.aten
 _FORMULAS: dict[Any, Callable[..., int]] = {
-    _aten._scaled_dot_product_flash_attention_for_cpu: _attention,
-    _aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
-    _aten.mkldnn_rnn_layer: _onednn_layer,
-    _aten.mkldnn_rnn_layer_backward: _doubled(_onednn_layer),
-    _aten._cudnn_rnn: _cudnn_layers,
-    _aten._cudnn_rnn_backward: _doubled(_cudnn_layers),
+    operator("scaled_dot_product_flash_attention_for_cpu"): _attention,
+    operator("scaled_dot_product_flash_attention_for_cpu_backward"): _attention_backward,
+    torch.ops.aten.mkldnn_rnn_layer: _onednn_layer,
+    torch.ops.aten.mkldnn_rnn_layer_backward: _doubled(_onednn_layer),
+    operator("cudnn_rnn"): _cudnn_layers,
+    operator("cudnn_rnn_backward"): _doubled(_cudnn_layers),
 }
