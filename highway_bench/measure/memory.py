@@ -181,7 +181,7 @@ def tracker_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> in
     held = list(held)
     base: Any = MEM_TRACKER.needed()  # here: its import takes as long as torch's
 
-    class Tracker(base):
+    class Tracker(base):  # type: ignore[misc]
         """Leaves out the hooks that tell gradients from other tensors: a frozen parameter cannot have one."""
 
         def _track_module_params_and_buffers(
