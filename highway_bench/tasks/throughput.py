@@ -125,7 +125,7 @@ class Throughput(StepTask):
         keep_freed_memory()
         measure_rooflines(cells)  # first, so that no cell's first step includes the process's lazy set-up
         works: dict[Cell, StackStep] = {}
-        first: dict[Cell, tuple[float, int]] = {}
+        first: dict[Cell, tuple[float, int | None]] = {}
         dropped: list[Cell] = []
         for cell in cells:
             try:
