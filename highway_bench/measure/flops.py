@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -23,7 +22,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from torch.utils.module_tracker import ModuleTracker
 
-from .torch_internals import operator
+from .torch_internals import may_have_compiled, operator
 
 Shape = Sequence[int]
 
@@ -36,8 +35,7 @@ def count_flops(fn: Callable[[], object]) -> int:
     """
     counter = FlopCounterMode(display=False, custom_mapping=_FORMULAS)
     counter.mod_tracker = _NoModules()
-    compiler = "torch._dynamo"  # before its import, which takes as long as torch's, nothing is compiled
-    if compiler in sys.modules:
+    if may_have_compiled():
         with torch.compiler.set_stance("force_eager"), counter:
             fn()
     else:
@@ -45,7 +43,7 @@ def count_flops(fn: Callable[[], object]) -> int:
             mode: Any = counter.mode
             mode.__class__ = _without_compiler(type(mode))
             fn()
-        if compiler in sys.modules:
+        if may_have_compiled():
             torch.compiler.reset()  # so that what ``fn`` compiled in its call runs compiled from now on
     return int(counter.get_total_flops())
 

@@ -6,6 +6,7 @@ Torch renames and removes such names in minor releases. Every one is therefore o
 from __future__ import annotations
 
 import pkgutil
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -61,6 +62,11 @@ SLEEP = Internal(("torch.cuda:_sleep",), "neither GPU time nor clock rate is mea
 def operator(name: str) -> Any | None:
     """The operator ``_name`` of torch's library; one that this torch lacks is not called either."""
     return getattr(torch.ops.aten, f"_{name}", None)
+
+
+def may_have_compiled() -> bool:
+    """Whether this process has torch's compiler, whose import takes as long as torch's own."""
+    return "torch._dynamo" in sys.modules
 
 
 def only_views(function: Any) -> bool:
