@@ -22,7 +22,7 @@ nox.needs_version = ">=2026.7.11"
 nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["tests"]
-nox.options.error_on_missing_interpreters = False  # a Python that is not installed is skipped, in CI too
+nox.options.error_on_missing_interpreters = "torch-free" not in sys.argv  # which skips a Python that is not installed
 
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 STORE = Path("reports/results.sqlite")
@@ -40,7 +40,9 @@ TORCH_FREE = (
     "tests/test_terminal.py",
     "--ignore=tests/report/test_every_metric.py",  # compares the tasks' metrics with the report's, and so needs torch
 )
+ARCHIVES = ("wheel", "sdist")
 NOT_BUILT = shutil.ignore_patterns(".git", ".nox", ".venv", ".*_cache", "__pycache__", "build", "dist", "reports")
+VERSIONS = {"lowest": "3.11", "notebook": "3.12", "newest": "3.13"}  # the Python of each set in tests/versions
 MACHINE = """
 from highway_bench.history.machine import this_machine
 print(this_machine().name)
@@ -343,7 +345,7 @@ def torch_free(session: nox.Session) -> None:
 
 
 @nox.session(reuse_venv=False)
-@nox.parametrize("kind", ["wheel", "sdist"])
+@nox.parametrize("kind", ARCHIVES, ids=ARCHIVES)
 def package(session: nox.Session, kind: str) -> None:
     """Build the wheel or the sdist without git, install it, measure the smoke profile with it and write the page.
 
@@ -366,6 +368,38 @@ def package(session: nox.Session, kind: str) -> None:
             session.run("highway-bench", "report")
             if not PAGE.is_file():
                 session.error(f"no page was written: {PAGE}")
+
+
+@nox.session
+@nox.parametrize("python,name", [(python, name) for name, python in VERSIONS.items()], ids=list(VERSIONS))
+def versions(session: nox.Session, name: str) -> None:
+    """Run the package with the lowest versions that it takes, a hosted notebook's, and the newest.
+
+    The smoke profile and its page, the committed rows, and the contracts of blocks and families. Warnings of this
+    package's own code are errors. tests/versions has the versions, and says how they were resolved.
+    """
+    if session.venv_backend == "none":
+        session.error("this session installs other versions: omit --no-venv")
+    folder, out = Path("tests/versions").resolve(), Path("reports/versions", name)
+    session.install("-r", str(folder / f"{name}.txt"), "-e", ".")
+    session.run("pip", "check")
+    shutil.rmtree(out, ignore_errors=True)
+    strict = {"PYTHONPATH": str(folder)}  # its sitecustomize is imported by every process
+    smoke, committed = (str(out / f"{store}.sqlite") for store in ("smoke", "committed"))
+    run(session, "highway-bench", "run", "--profile", "smoke", "--strict", "--store", smoke, env=strict)
+    session.run("highway-bench", "report", "--store", smoke, "--out", str(out), env=strict)
+    if not (out / PAGE.name).is_file():
+        session.error(f"no page was written: {out / PAGE.name}")
+    session.run("highway-bench", "results", "import", "docs/data", "--store", committed, env=strict)
+    own = "filterwarnings=error:::highway_bench"
+    session.run("python", "-m", "pytest", "-n", "auto", "-o", own, "tests/blocks", "tests/families")
+
+
+@nox.session(venv_backend="none")
+def release(session: nox.Session) -> None:
+    """What must pass before a release, apart from .ci/run: both archives, and the three sets of versions."""
+    for one in (*(f"package({kind})" for kind in ARCHIVES), *(f"versions({name})" for name in VERSIONS)):
+        session.notify(one)
 
 
 @nox.session

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from highway_bench.analysis.hooks import forward_hooks
 from highway_bench.analysis.signal import unpadded
 
-NORMS = (nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, _BatchNorm)
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+NORMS = (nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, *BATCH_NORMS)
 
 Forward = Callable[..., Any]
 
@@ -61,8 +61,8 @@ def depth_mixing(stack: Layers, forward: Callable[[], object], real: Tensor | No
             size = unpadded(source, real).double().norm()
             for layer, (x, change) in changes.items():
                 x, change = (unpadded(part, real).double() for part in (x, change))
-                mixing.weights[layer].append(float(change.norm() / size))
-                mixing.shares[layer].append(float((change * x).sum() / x.square().sum()))
+                mixing.weights[layer].append((change.norm() / size).item())
+                mixing.shares[layer].append(((change * x).sum() / x.square().sum()).item())
     return mixing
 
 

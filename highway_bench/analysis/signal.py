@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map
 
 from highway_bench.analysis.hooks import forward_hooks
+from highway_bench.measure.torch_internals import PYTREE
 
 Layer = Sequence[nn.Module]
 State = Sequence[Tensor]
@@ -52,16 +52,17 @@ def profile(
 
     Where inputs are padded, ``real`` (items, steps) marks the steps without padding; only these count.
     """
+    tree = PYTREE.needed()
     traced: list[State] = []
     copies: list[State] = []
 
     def note(state: Any) -> None:
-        leaves = [leaf for leaf in tree_leaves(state) if isinstance(leaf, Tensor) and leaf.is_floating_point()]
+        leaves = [leaf for leaf in tree.tree_leaves(state) if isinstance(leaf, Tensor) and leaf.is_floating_point()]
         traced.append(leaves)
         copies.append([leaf.detach().clone() for leaf in leaves])  # a module may change its input in place
 
     def note_input(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        leaves_with_grad = tuple(tree_map(_requiring_grad, inputs))
+        leaves_with_grad = tuple(tree.tree_map(_requiring_grad, inputs))
         note(leaves_with_grad)
         return leaves_with_grad
 

@@ -19,7 +19,7 @@ class DirectParts(nn.Module):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if name in self.__dict__.get("_modules", ()):
+        if isinstance(value, nn.Module) or name in self.__dict__:
             self.__dict__[name] = value
 
     def __delattr__(self, name: str) -> None:

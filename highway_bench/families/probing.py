@@ -31,6 +31,7 @@ from highway_bench.families.own_layer import (
 )
 from highway_bench.families.parts import trained_numbers
 from highway_bench.families.seeding import all_seeded
+from highway_bench.measure.torch_internals import writes_so_far
 from highway_bench.terminal import prints_to_stderr
 
 Positions = tuple[int, ...]
@@ -160,12 +161,12 @@ class Watched:
     def __init__(self, x: Tensor) -> None:
         self.x = x
         self.values = x.detach().clone()
-        self.version = x._version
+        self.written = writes_so_far(x)
 
     def is_written(self) -> bool:
         """Whether the tensor was written to, or its values differ (``x.data`` is not counted by its version)."""
         same = torch.equal(self.x.detach().nan_to_num(), self.values.nan_to_num())
-        return self.x._version != self.version or not same
+        return writes_so_far(self.x) != self.written or not same
 
 
 @contextmanager

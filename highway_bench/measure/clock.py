@@ -66,8 +66,8 @@ class GpuMeter(Protocol):
 
     unread: str | None  # why the causes of a capped clock cannot be read
 
-    def seconds(self, launch: Step, wall: float) -> float:
-        """GPU time of a step that takes the seconds ``wall``."""
+    def seconds(self, launch: Step, wall: float) -> float | None:
+        """GPU time of a step that takes the seconds ``wall``; ``None`` where none can be read."""
 
     def clock_rate(self) -> float:
         """The clock rate in Hz."""
@@ -264,7 +264,8 @@ class _Rounds(Generic[Key]):
         """GPU times of another call of each step that can be launched, in the round's order."""
         times: dict[Key, float] = {}
         for key in (key for key in walls if key in self.launch):
-            times[key] = gpu.seconds(self.launch[key], walls[key])
+            if (seconds := gpu.seconds(self.launch[key], walls[key])) is not None:
+                times[key] = seconds
             if key in self.restore:
                 self.restore[key]()
         return times

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import inspect
 import math
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 from torch.utils.module_tracker import ModuleTracker
+
+from .torch_internals import may_have_compiled, operator
 
 Shape = Sequence[int]
 
@@ -34,8 +35,7 @@ def count_flops(fn: Callable[[], object]) -> int:
     """
     counter = FlopCounterMode(display=False, custom_mapping=_FORMULAS)
     counter.mod_tracker = _NoModules()
-    compiler = "torch._dynamo"  # before its import, which takes as long as torch's, nothing is compiled
-    if compiler in sys.modules:
+    if may_have_compiled():
         with torch.compiler.set_stance("force_eager"), counter:
             fn()
     else:
@@ -43,7 +43,7 @@ def count_flops(fn: Callable[[], object]) -> int:
             mode: Any = counter.mode
             mode.__class__ = _without_compiler(type(mode))
             fn()
-        if compiler in sys.modules:
+        if may_have_compiled():
             torch.compiler.reset()  # so that what ``fn`` compiled in its call runs compiled from now on
     return int(counter.get_total_flops())
 
@@ -102,12 +102,11 @@ def _doubled(formula: Callable[..., int]) -> Callable[..., int]:
     return lambda *args, **kwargs: 2 * formula(*args, **kwargs)
 
 
-_aten = torch.ops.aten
 _FORMULAS: dict[Any, Callable[..., int]] = {
-    _aten._scaled_dot_product_flash_attention_for_cpu: _attention,
-    _aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
-    _aten.mkldnn_rnn_layer: _onednn_layer,
-    _aten.mkldnn_rnn_layer_backward: _doubled(_onednn_layer),
-    _aten._cudnn_rnn: _cudnn_layers,
-    _aten._cudnn_rnn_backward: _doubled(_cudnn_layers),
+    operator("scaled_dot_product_flash_attention_for_cpu"): _attention,
+    operator("scaled_dot_product_flash_attention_for_cpu_backward"): _attention_backward,
+    torch.ops.aten.mkldnn_rnn_layer: _onednn_layer,
+    torch.ops.aten.mkldnn_rnn_layer_backward: _doubled(_onednn_layer),
+    operator("cudnn_rnn"): _cudnn_layers,
+    operator("cudnn_rnn_backward"): _doubled(_cudnn_layers),
 }

@@ -16,6 +16,7 @@ import torch
 
 from .clock import Stopwatch
 from .device import synchronise
+from .torch_internals import SLEEP
 
 CAPS = {  # of NVML's clock event reasons: those by which heat or power lower the clock
     0x04: "power cap",
@@ -49,20 +50,23 @@ class GpuWatch:
         self.unread: str | None = None
         self._reasons = self._reader()
 
-    def seconds(self, launch: Callable[[], object], wall: float) -> float:
-        """GPU time of ``launch``, which need not wait for the device.
+    def seconds(self, launch: Callable[[], object], wall: float) -> float | None:
+        """GPU time of ``launch``, which need not wait for the device; ``None`` where torch cannot let the device idle.
 
         The device first idles for longer than the step's ``wall`` time, at most ``MOST_HIDDEN`` seconds, so that the
         kernels are queued before the first one starts. The queue holds about a thousand. A longer step waits for the
         host after that, and so does one that reads from the device.
         """
+        if (idle := SLEEP.found) is None:
+            return None
         share, least = HIDING
-        torch.cuda._sleep(round(min(share * wall + least, MOST_HIDDEN) * self._rate))
+        idle(round(min(share * wall + least, MOST_HIDDEN) * self._rate))
         return self._between_events(launch)
 
     def clock_rate(self) -> float:
-        """The clock rate of the multiprocessors in Hz, from a kernel that counts ``PROBE`` cycles."""
-        self._rate = PROBE / self._between_events(lambda: torch.cuda._sleep(PROBE))
+        """The clock rate of the multiprocessors in Hz, from a kernel that counts ``PROBE`` cycles; 0 without."""
+        idle = SLEEP.found
+        self._rate = 0.0 if idle is None else PROBE / self._between_events(lambda: idle(PROBE))
         return self._rate
 
     def caps(self) -> frozenset[str]:

@@ -26,7 +26,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,7 @@ from torch.optim import Optimizer
 from torch.profiler import ProfilerActivity, profile
 
 from ..errors import BadInput
+from .torch_internals import MEM_TRACKER, is_compiled
 
 Meter = Literal["tracker", "profiler", "allocator"]
 Held = nn.Module | Optimizer | Tensor
@@ -178,15 +179,16 @@ def profiler_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> i
 def tracker_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> int:
     """Peak bytes of live tensors on the CPU during an eager ``step``, those of ``held`` included."""
     held = list(held)
-    from torch.distributed._tools.mem_tracker import MemTracker  # here: its import takes as long as torch's
+    base: Any = MEM_TRACKER.needed()  # here: its import takes as long as torch's
 
-    class Tracker(MemTracker):
+    class Tracker(base):  # type: ignore[misc]
         """Leaves out the hooks that tell gradients from other tensors: a frozen parameter cannot have one."""
 
         def _track_module_params_and_buffers(
             self, module: nn.Module, install_grad_hooks: bool = False
         ) -> tuple[int, int]:
-            return super()._track_module_params_and_buffers(module, install_grad_hooks=False)
+            counted: tuple[int, int] = super()._track_module_params_and_buffers(module, install_grad_hooks=False)
+            return counted
 
     tracker = Tracker()
     tracker.track_external(*held)
@@ -239,10 +241,7 @@ def _loss(forward: Callable[[], Tensor]) -> Tensor:
 
 def _is_compiled(model: nn.Module) -> bool:
     """Whether ``model`` or a part of it went through torch.compile, by either spelling."""
-    return any(
-        isinstance(part, torch._dynamo.OptimizedModule) or getattr(part, "_compiled_call_impl", None) is not None
-        for part in model.modules()
-    )
+    return any(is_compiled(part) for part in model.modules())
 
 
 def _storage_key(tensor: Tensor) -> tuple[torch.device, int]:

@@ -4,7 +4,8 @@ A dispatch mode sees every operator that reaches the device's backend, forward a
 those of them that start a kernel, and the bytes of the tensors that these read and write. Operators that only make a
 view, or allocate, start no kernel. An operator that starts several kernels inside, as a fused layer does, counts once.
 
-The history counts steps of older commits by this file, so it imports nothing else of the package.
+The history counts steps of older commits by this file, so it imports no other part of the package than meters. asv
+imports it as well, so torch is imported where it is used.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ class Operations(NamedTuple):
 def count_operations(step: Callable[[], object]) -> Operations:
     """The counts of one call of ``step``, which really runs, with its side effects. Compiled functions run eagerly."""
     import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
 
-    class Counter(TorchDispatchMode):
+    from .torch_internals import DISPATCH_MODE
+
+    class Counter(DISPATCH_MODE.needed()):  # type: ignore[misc]
         calls = launches = moved = 0
 
         def __torch_dispatch__(
@@ -43,7 +45,7 @@ def count_operations(step: Callable[[], object]) -> Operations:
                 self.moved += sum(tensor.numel() * tensor.element_size() for tensor in tensors)
             return result
 
-    counter = Counter()  # type: ignore[no-untyped-call]
+    counter = Counter()
     with torch.compiler.set_stance("force_eager"), counter:
         step()
     return Operations(counter.calls, counter.launches, counter.moved)
@@ -51,9 +53,9 @@ def count_operations(step: Callable[[], object]) -> Operations:
 
 def starts_kernel(function: Any) -> bool:
     """Whether an operator reads or writes elements: it is no view and no allocation."""
-    returns = function._schema.returns
-    view = any(one.alias_info is not None and not one.alias_info.is_write for one in returns)
-    return not view and function.overloadpacket.__name__ not in ALLOCATE
+    from .torch_internals import only_views
+
+    return not only_views(function) and function.overloadpacket.__name__ not in ALLOCATE
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[Any]:

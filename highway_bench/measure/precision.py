@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import BadInput
+from .torch_internals import converted
 
 TF32 = "tf32"
 UNREPEATABLE = re.compile(  # torch's warnings: of most operators, of attention, and of products
@@ -59,12 +60,11 @@ def cast(network: nn.Module, dtype: torch.dtype, device: torch.device | None = N
     ``nn.Module.to`` would discard imaginary parts.
     """
 
-    def converted(part: Tensor) -> Tensor:
+    def change(part: Tensor) -> Tensor:
         of_complex = dtype.to_complex() if part.is_complex() else part.dtype
         return part.to(device or part.device, dtype if part.is_floating_point() else of_complex)
 
-    moved: nn.Module = network._apply(converted)
-    return moved
+    return converted(network, change)
 
 
 @contextmanager
@@ -89,8 +89,9 @@ def _float32() -> tuple[str, bool]:
 
 def _reset_newer_interface() -> None:
     backends: Any = torch.backends  # torch declares no types for these
-    for part in (backends, backends.cudnn, backends.cudnn.conv, backends.cudnn.rnn):
-        part.fp32_precision = "none"
+    if hasattr(backends, "fp32_precision"):  # torch 2.9
+        for part in (backends, backends.cudnn, backends.cudnn.conv, backends.cudnn.rnn):
+            part.fp32_precision = "none"
 
 
 def _set_float32(products: str, in_cudnn: bool) -> None:

@@ -257,7 +257,7 @@ def endings_of(rows: DataFrame, summary: Summary) -> list[Ending]:
 
     rows = rows[rows["axis"].ne(LATER_ATTEMPT) | rows["run_id"].eq(summary.run_id)]
     ended: dict[str, tuple[Status, str | None]] = {}
-    for digest, group in rows.groupby("digest", sort=False):
+    for digest, group in rows.groupby("digest", sort=False, observed=True):
         status = worst(group["status"].unique())
         message: Any = group.loc[group["status"] == status, "message"].iloc[0]
         ended[str(digest)] = status, None if pd.isna(message) else str(message)

@@ -140,4 +140,6 @@ def _subtitle(results: Results) -> str:
         f"{rows['family'].nunique()} {'family' if rows['family'].nunique() == 1 else 'families'}",
         "measured on " + "; ".join(sorted(labels(rows["machine"].dropna()).values())),
     ]
-    return ", ".join(parts) + (f", last on {last[:10]}." if last else ".")
+    releases = sorted({".".join(str(one).split(".")[:2]) for one in rows["torch"].dropna().unique()})
+    by = f" By torch {' and '.join(releases)}: a cell counts once, by the one that measured it last."
+    return ", ".join(parts) + (f", last on {last[:10]}." if last else ".") + (by if len(releases) > 1 else "")

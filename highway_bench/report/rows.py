@@ -94,7 +94,7 @@ def prepared(rows: pd.DataFrame, runs: Runs | None = None) -> pd.DataFrame:
         raise BadInput(f"not a results frame: no column {', '.join(missing[:3])}")
     if rows.empty:
         raise NothingMeasured("the store has no rows to report on")
-    frame = newest(rows, runs or {})
+    frame = newest(rows, runs or {}).copy()  # pandas 2 warns of a column set in a selection
     for name, (kind, _) in COLUMNS.items():
         if kind == "TEXT":
             text = frame[name].astype(object)
@@ -230,7 +230,7 @@ def _named_starts(frame: pd.DataFrame) -> pd.Series:
 
 def newest(rows: pd.DataFrame, runs: Runs) -> pd.DataFrame:
     """The rows of the digest of each cell that a run measured or requested last."""
-    results = rows.groupby(["digest", "machine"], dropna=False, sort=False).ngroup()
+    results = rows.groupby(["digest", "machine"], dropna=False, sort=False, observed=True).ngroup()
     ordered = results.loc[_latest(rows, runs).sort_values(kind="stable").index]
     # A digest's rows are of one cell. Nulls compare unequal to themselves, so keys are text.
     cells = rows.loc[ordered.drop_duplicates(keep="last").index, list(CELL)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import seaborn
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
 
 from highway_bench.data import make_dataset
 from highway_bench.measure.statistics import CONFIDENCE
@@ -45,7 +46,7 @@ def picture_of(table: pd.DataFrame, arms: ByDepth) -> Picture:
     """Loss against bias, one line per depth; a ring marks the guideline's bias."""
     depths = sorted(arms)
     # No block has these colours; the last is too pale
-    *shades, _ = seaborn.color_palette("viridis", len(depths) + 1).as_hex()
+    *shades, _ = map(to_hex, colormaps["viridis"](np.linspace(0, 1, len(depths) + 3)[1:-1]))
     styles = {
         layers: (shade, MARKERS[number % len(MARKERS)])
         for number, (layers, shade) in enumerate(zip(depths, shades, strict=True))

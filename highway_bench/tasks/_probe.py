@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
+from highway_bench.analysis.mixing import BATCH_NORMS
 from highway_bench.analysis.signal import Layer, SignalProfile, profile, weights
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
@@ -94,7 +94,7 @@ def take_batch_statistics(network: nn.Module, inputs: Tensor) -> None:
 
     Evaluation mode then normalises as training does at the start. Without this it would divide by one.
     """
-    norms = [part for part in network.modules() if isinstance(part, _BatchNorm)]
+    norms = [part for part in network.modules() if isinstance(part, BATCH_NORMS)]
     momenta = [norm.momentum for norm in norms]
     for norm in norms:
         norm.momentum = 1.0

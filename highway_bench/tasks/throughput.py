@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch._dynamo.utils import counters
 
 from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, BadInput
@@ -37,6 +36,7 @@ from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Budget, first
 from highway_bench.measure.device import release
 from highway_bench.measure.roofline import measure_roofline
 from highway_bench.measure.statistics import Array, IntervalEstimate, ratio_over_processes
+from highway_bench.measure.torch_internals import CLEAR_CACHES, COUNTERS, SLEEP
 from highway_bench.tasks._step import StackStep
 from highway_bench.tasks._timing import CellTimes, GroupTimes, time_group
 from highway_bench.tasks.base import CellCost, Skip, StepTask, register_task, value_of
@@ -125,7 +125,7 @@ class Throughput(StepTask):
         keep_freed_memory()
         measure_rooflines(cells)  # first, so that no cell's first step includes the process's lazy set-up
         works: dict[Cell, StackStep] = {}
-        first: dict[Cell, tuple[float, int]] = {}
+        first: dict[Cell, tuple[float, int | None]] = {}
         dropped: list[Cell] = []
         for cell in cells:
             try:
@@ -181,8 +181,10 @@ def measure_rooflines(cells: Sequence[Cell]) -> None:
             measure_roofline(device, dtype, torch.get_num_threads())
 
 
-def measure_first_step(work: StackStep) -> tuple[float, int]:
-    """Seconds of the first step, and graph breaks; raises ``NotCompiled`` where a compiled cell ran eagerly.
+def measure_first_step(work: StackStep) -> tuple[float, int | None]:
+    """Seconds of the first step, and a compiled one's graph breaks, where torch counts them.
+
+    Raises ``NotCompiled`` where a compiled cell ran eagerly.
 
     Compilers' caches on disk are new for each group, so the time is that of a fresh machine. Of cells with equal graphs
     in a group, such as two gate biases, only the first one compiles. A throw-away network runs first, so the time does
@@ -195,9 +197,13 @@ def measure_first_step(work: StackStep) -> tuple[float, int]:
         one = StackStep(other)
         first_step(one.step, restore=one.restore)
         _set_up.add(set_up)
-    counters.clear()
+    counters = COUNTERS.found if compiles else None
+    if counters is not None:
+        counters.clear()
     seconds = first_step(work.step, restore=work.restore)
-    if compiles and not counters["stats"]["unique_graphs"]:
+    if counters is None:
+        return seconds, None
+    if not counters["stats"]["unique_graphs"]:
         raise NotCompiled("torch.compile made no graph; the step ran eagerly")
     return seconds, sum(counters["graph_break"].values())
 
@@ -218,7 +224,9 @@ def throw_away_cell(cell: Cell) -> Cell:
 _set_up: set[tuple[str, str | None]] = set()  # throw-away cells that this process has run, with the compilers' cache
 
 
-def step_measurements(work: StackStep, cell: Cell, group: GroupTimes, first: float, breaks: int) -> list[Measurement]:
+def step_measurements(
+    work: StackStep, cell: Cell, group: GroupTimes, first: float, breaks: int | None
+) -> list[Measurement]:
     """A cell's measurements from the samples of its group."""
     flops = work.flops_per_item * work.items
     roofline = measure_roofline(cell.device, cell.dtype, torch.get_num_threads())
@@ -249,10 +257,13 @@ def step_measurements(work: StackStep, cell: Cell, group: GroupTimes, first: flo
         *(Measurement(metric=name, value=getattr(roofline, name)) for name in RATES),
         budget_mismatch(cell),
     ]
+    if cell.device == "cuda" and (reason := SLEEP.lack):
+        measured += [Measurement(metric=name, value=None, message=reason) for name in ("gpu_time", "clock_rate")]
     if EXECUTION_MODES[cell.mode].compiles:
+        stale = CLEAR_CACHES.lack
         measured += [
-            Measurement(metric="compile_time", value=max(0.0, first - middle)),
-            Measurement(metric="graph_breaks", value=float(breaks)),
+            Measurement(metric="compile_time", value=None if stale else max(0.0, first - middle), message=stale),
+            Measurement(metric="graph_breaks", value=breaks, message=COUNTERS.lack),
         ]
     return measured
 

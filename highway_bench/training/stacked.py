@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.modules.batchnorm import _NormBase
-from torch.nn.modules.dropout import _DropoutNd
 
+DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+OF_MODULES = vars(nn.Module()).keys() - {"training"}  # attributes that every module has
 StatelessCall = Callable[..., Tensor]  # of(network, x, …): a function of a network and its inputs, for example the loss
 
 
@@ -97,9 +97,9 @@ def why_not_stacked(network: nn.Module) -> str | None:
             return f"torch has no batching rule for nn.{type(module).__name__}"
         if isinstance(module, nn.Embedding) and module.padding_idx is not None:  # except in the first network
             return "torch's batching rule for nn.Embedding trains the row of its padding"
-        if isinstance(module, _NormBase) and module.track_running_stats:
+        if getattr(module, "track_running_stats", False):
             return "the network holds batch statistics"
-        if isinstance(module, _DropoutNd) and module.p > 0:
+        if isinstance(module, DROPOUT) and module.p > 0:
             return "the network draws random numbers"
         if isinstance(module, nn.MultiheadAttention) and module.dropout > 0:
             return "the network draws random numbers"
@@ -146,7 +146,7 @@ def numbers_in(network: nn.Module) -> dict[tuple[str, str], float]:
 def attributes(module: nn.Module) -> Iterator[tuple[str, Any]]:
     """The attributes of a module except parameters, buffers and modules, by name; lists and mappings are unpacked."""
     for name, value in vars(module).items():
-        if name not in ("_parameters", "_buffers", "_modules"):
+        if name not in OF_MODULES:
             yield from leaves(name, value)
 
 

@@ -23,13 +23,17 @@ import torch
 cudnn = torch.backends.cudnn
 assert not torch.backends.cuda.matmul.allow_tf32 and not cudnn.allow_tf32
 assert torch.get_float32_matmul_precision() == "highest"
-assert "tf32" not in (torch.backends.fp32_precision, cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision)
+if hasattr(torch.backends, "fp32_precision"):
+    assert "tf32" not in (torch.backends.fp32_precision, cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision)
 """
-SETTINGS = {
-    "defaults": "",
+NEWER = {  # torch 2.9
     "newer interface": "torch.backends.fp32_precision = 'tf32'",
     "newer interface, convolutions": "torch.backends.cudnn.conv.fp32_precision = 'tf32'",
     "newer interface, recurrent layers": "torch.backends.cudnn.rnn.fp32_precision = 'tf32'",
+}
+SETTINGS = {
+    "defaults": "",
+    **(NEWER if hasattr(torch.backends, "fp32_precision") else {}),
     "older interface": "torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True",
     "products alone": "torch.set_float32_matmul_precision('high')",
 }
@@ -89,6 +93,7 @@ def test_tf32_is_in_products_convolutions_and_recurrent_layers_alike() -> None:
     assert settings() == IEEE
 
 
+@pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="this torch has the older interface alone")
 def test_the_newer_interface_of_torch_may_have_been_used_before() -> None:
     newer: Any = torch.backends.cudnn.conv
     newer.fp32_precision = "tf32"

@@ -32,7 +32,7 @@ SHORT = {"steps": 120, "optimiser": "sgd", "rate": 0.03, "threshold": 0.1, "verd
 
 def frame_of(rows: list[Row]) -> pd.DataFrame:
     """Rows as ``Store.frame()`` gives them."""
-    kinds = {"INTEGER": "Int64", "REAL": "float64", "TEXT": "str"}
+    kinds = {"INTEGER": "Int64", "REAL": "float64", "TEXT": "object"}
     frame = pd.DataFrame.from_records(rows, columns=list(COLUMNS))
     return frame.astype({name: kinds[kind] for name, (kind, _) in COLUMNS.items()})
 

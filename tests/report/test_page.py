@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 import sys
@@ -166,6 +167,15 @@ def test_a_store_gives_provenance_and_the_blocks_equations(make: Make, tmp_path:
     assert 'href="https://arxiv.org/abs/1505.00387"' in text
     assert "no step was timed" in words
     assert "Figure “loss by depth”: loss by depth needs the trainability task" in words
+
+
+def test_rows_of_two_versions_of_torch_are_said_to_stand_apart(make: Make, tmp_path: Path) -> None:
+    rows = [row for depth in (4, 8) for row in make["memory"](make["cell"]("memory", "plain", "dense", depth), 10.0)]
+    for row, torch in zip(rows, itertools.cycle(["2.8.0+cpu", "2.13.0"]), strict=False):
+        row["torch"] = torch
+    for frame, count in ((make["frame"](rows), 1), (make["frame"]([row | {"torch": "2.13.1"} for row in rows]), 0)):
+        page = write_report(frame, tmp_path / str(count)).page.read_text(encoding="utf-8")
+        assert page.count("By torch 2.13 and 2.8: a cell counts once, by the one that measured it last.") == count
 
 
 def test_writing_twice_gives_the_same_page(make: Make, tmp_path: Path) -> None:
