@@ -8,7 +8,7 @@ import sys
 import pytest
 
 TORCH = {"torch"}
-HEAVY = TORCH | {"numpy", "pandas", "scipy", "matplotlib", "sklearn"}
+HEAVY = TORCH | {"numpy", "pandas", "scipy", "matplotlib", "seaborn", "sklearn"}
 
 
 def loaded_by(code: str) -> set[str]:

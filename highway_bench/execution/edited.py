@@ -40,7 +40,8 @@ def check_unedited(modules: Iterable[str]) -> None:
 def _runs(module: ModuleType, source: bytes) -> bool:
     """Whether the functions of ``module`` and the methods of its classes are those of ``source``."""
     path = str(module.__file__)
-    written = {(code.co_qualname, *_shape(code)) for code in _codes(compile(source, path, "exec", dont_inherit=True))}
+    whole = SourceFileLoader(module.__name__, path).source_to_code(source, path)
+    written = {(code.co_qualname, *_shape(code)) for code in _codes(whole)}
     owners = [module, *(one for one in vars(module).values() if inspect.isclass(one))]
     functions = (inspect.unwrap(one) for owner in owners for one in vars(owner).values() if inspect.isfunction(one))
     codes = (one.__code__ for one in functions if inspect.isfunction(one) and one.__code__.co_filename == path)

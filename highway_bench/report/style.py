@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+import seaborn
+
 from highway_bench.report.descriptions import UNDESCRIBED, Descriptions
 from highway_bench.report.rows import without_start
 
@@ -94,47 +96,31 @@ def _free(index: int, taken: set[int]) -> int:
     return free[0] if free else index
 
 
-RC: Final[dict[Any, Any]] = {  # a white grid in the sizes of a paper: the first ones are seaborn's
-    "axes.labelcolor": ".15",
-    "xtick.color": ".15",
-    "ytick.color": ".15",
-    "axes.axisbelow": True,
-    "text.color": ".15",
-    "lines.solid_capstyle": "round",
-    "patch.edgecolor": "w",
-    "patch.force_edgecolor": True,
-    "axes.grid": True,
-    "lines.linewidth": 1.2,
-    "patch.linewidth": 0.8,
-    "xtick.major.width": 1.0,
-    "ytick.major.width": 1.0,
-    "xtick.minor.width": 0.8,
-    "ytick.minor.width": 0.8,
-    "xtick.major.size": 4.8,
-    "ytick.major.size": 4.8,
-    "xtick.minor.size": 3.2,
-    "ytick.minor.size": 3.2,
-    "legend.title_fontsize": 9.6,
-    "svg.fonttype": "path",  # letters as outlines: the same picture whatever fonts a reader has
-    "svg.hashsalt": "highway_bench",  # the same ids in every file
-    "font.family": "DejaVu Sans",  # part of matplotlib
-    "font.size": 9.0,
-    "axes.titlesize": 9.5,
-    "axes.labelsize": 9.0,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
-    "legend.fontsize": 8.5,
-    "legend.frameon": False,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "black",
-    "axes.linewidth": 0.8,
-    "xtick.bottom": True,
-    "ytick.left": True,
-    "grid.color": "#e3e3e3",
-    "grid.linewidth": 0.6,
-    "lines.markersize": 5.0,
-    "text.parse_math": False,  # a dollar sign in a plug-in's name is a dollar sign
-    "axes.formatter.use_mathtext": False,
-}
+RC: Final[dict[Any, Any]] = (
+    seaborn.axes_style("whitegrid")
+    | seaborn.plotting_context("paper")
+    | {
+        "svg.fonttype": "path",  # letters as outlines: the same picture whatever fonts a reader has
+        "svg.hashsalt": "highway_bench",  # the same ids in every file
+        "font.family": "DejaVu Sans",  # part of matplotlib
+        "font.size": 9.0,
+        "axes.titlesize": 9.5,
+        "axes.labelsize": 9.0,
+        "xtick.labelsize": 8.5,
+        "ytick.labelsize": 8.5,
+        "legend.fontsize": 8.5,
+        "legend.frameon": False,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.edgecolor": "black",
+        "axes.linewidth": 0.8,
+        "xtick.bottom": True,
+        "ytick.left": True,
+        "grid.color": "#e3e3e3",
+        "grid.linewidth": 0.6,
+        "lines.markersize": 5.0,
+        "text.parse_math": False,  # a dollar sign in a plug-in's name is a dollar sign
+        "axes.formatter.use_mathtext": False,
+    }
+)
 """matplotlib's settings for drawing and saving: seaborn's paper style with changes for the page."""

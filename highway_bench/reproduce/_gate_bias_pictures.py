@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
-from matplotlib.colors import to_hex
+import seaborn
 
 from highway_bench.data import make_dataset
 from highway_bench.measure.statistics import CONFIDENCE
@@ -46,7 +45,7 @@ def picture_of(table: pd.DataFrame, arms: ByDepth) -> Picture:
     """Loss against bias, one line per depth; a ring marks the guideline's bias."""
     depths = sorted(arms)
     # No block has these colours; the last is too pale
-    *shades, _ = map(to_hex, colormaps["viridis"](np.linspace(0, 1, len(depths) + 3)[1:-1]))
+    *shades, _ = seaborn.color_palette("viridis", len(depths) + 1).as_hex()
     styles = {
         layers: (shade, MARKERS[number % len(MARKERS)])
         for number, (layers, shade) in enumerate(zip(depths, shades, strict=True))

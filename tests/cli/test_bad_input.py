@@ -83,7 +83,7 @@ CASES = {
     "unknown family": ((*RUN, "--family", "dens"), "unknown family 'dens'; did you mean dense"),
     "unknown profile": ((*RUN[:1], "--profile", "smok"), "unknown profile 'smok'; did you mean smoke?"),
     "unknown data set": ((*RUN, "--dataset", "mnst"), "unknown data set 'mnst'; did you mean mnist"),
-    "nothing like it": ((*RUN, "--dataset", "nope"), "unknown data set 'nope'; known: adding, code, copy, digits"),
+    "nothing like it": ((*RUN, "--dataset", "nope"), "unknown data set 'nope'; known: adding, batches, code, copy"),
     "unknown phase": ((*RUN, "--phase", "forwards"), "unknown phase 'forwards'; did you mean forward"),
     "unknown mode": ((*RUN, "--mode", "compiled"), "unknown mode 'compiled'; did you mean compile?"),
     "unknown match": ((*RUN, "--match", "flop"), "unknown match 'flop'; did you mean flops?"),
@@ -97,7 +97,7 @@ CASES = {
     "raising factory": ((*RUN, "--family", "bad_layers:raises"), "factory raised RuntimeError: no such layer"),
     "leaving factory": ((*RUN, "--family", "bad_layers:leaves"), "factory raised SystemExit: 7"),
     "leaving layer": ((*RUN, "--family", "bad_layers:leaves_later"), "(vector: (2, 64) raises SystemExit"),
-    "leaving module": ((*RUN, "--family", "leaving:make"), "'leaving' for family 'leaving:make': SystemExit: 7"),
+    "leaving module": ((*RUN, "--family", "leaving:make"), "family 'leaving:make' failed to import: SystemExit: 7"),
     "leaving plug-in": ((*RUN, "--plugin", "leaving.py"), "plug-in 'leaving' failed to import: SystemExit: 7"),
     "plug-in that leaves a list": (("list", "--plugin", "leaving"), "'leaving' failed to import: SystemExit: 7"),
     "leaving block": (
@@ -139,7 +139,7 @@ CASES = {
     "damaged store": ((*RUN[:3], "--store", "damaged.sqlite"), "store damaged.sqlite: file is not a database"),
     "another database": ((*RUN[:3], "--store", "other.sqlite"), "other.sqlite is a database, but no highway_bench"),
     "no plug-in": ((*RUN, "--plugin", "no_plugin"), "plug-in 'no_plugin' failed to import: ModuleNotFoundError"),
-    "no plug-in file": ((*RUN, "--plugin", "none.py"), "plug-in 'none.py': there is no such file"),
+    "no plug-in file": ((*RUN, "--plugin", "none.py"), "'none.py': there is no such file"),
     "broken plug-in": ((*RUN, "--plugin", "broken.py"), "plug-in 'broken' failed to import: ZeroDivisionError"),
     "plug-in without name": ((*RUN, "--plugin", "my-gate.py"), "'my-gate' is not a module name"),
     "plug-in of a taken name": ((*RUN, "--plugin", "json.py"), "another module is called 'json' already"),
@@ -157,7 +157,7 @@ CASES = {
     "export by run": (("results", "export", "data", "--by-run", "--store", "none.sqlite"), "no store at none.sqlite"),
     "import of nothing": (("results", "import", "none.parquet", "--store", "store.sqlite"), "cannot read none.parquet"),
     "import of text": (("results", "import", "damaged.sqlite", "--store", "store.sqlite"), "cannot read damaged"),
-    "comparison of nothing": (("compare-my-block", "none.py"), "plug-in 'none.py': there is no such file"),
+    "comparison of nothing": (("compare-my-block", "none.py"), "'none.py': there is no such file"),
     "comparison of no block": (("compare-my-block", "file.py"), "file.py registers no block"),
     "comparison without rows": (
         ("compare-my-block", "highway_bench.blocks.rezero", "--rows", "none"),
@@ -247,4 +247,4 @@ def test_bugs_show_themselves(invoke: Any, monkeypatch: pytest.MonkeyPatch) -> N
         raise KeyError(section)
 
     monkeypatch.setattr("highway_bench.catalogue.catalogue", broken)
-    assert isinstance(invoke("list").exception, KeyError)
+    assert isinstance(invoke("list", "tasks").exception, KeyError)

@@ -156,6 +156,7 @@ def test_a_changed_block_is_measured_again_and_no_other(
         block("one", 1, remark="  # a remark")
         assert run_cells(cells, store, plugins=[fakes]).measured == 0
         block("one", 2)
+        importlib.reload(sys.modules["gates.one"])
         summary = run_cells(cells, store, plugins=[fakes])
         assert (summary.measured, summary.stored) == (1, 1)
         *first, last = [line.split()[0] for line in log.read_text().splitlines()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +71,7 @@ def test_a_plug_ins_data_belong_to_what_it_reads(store: Store, plug_in: Path) ->
     before = key(store, "read-from-a-file", file=str(labels))
     with (plug_in / "labels_in_a_file.py").open("a") as file:
         file.write("\nUNUSED = 1\n")
+    importlib.reload(sys.modules["labels_in_a_file"])
     assert key(store, "read-from-a-file", file=str(labels)) == before
     labels.write_text("1101010100")
     assert key(store, "read-from-a-file", file=str(labels)) != before

@@ -102,7 +102,8 @@ class Throwaway:
         )
         with (root / "benches/history/blocks.py").open("a", encoding="utf-8") as benches:
             benches.write(PLANTED)
-        for part in ("asv_suite", "measure", "registry.py", "errors.py"):  # what the benchmarks use of this tree
+        files = ("registry.py", "declared.py", "os_names.py", "errors.py")
+        for part in ("asv_suite", "measure", *files):  # what the benchmarks use of this tree
             source, target = PROJECT / "highway_bench" / part, root / "highway_bench" / part
             (shutil.copytree if source.is_dir() else shutil.copyfile)(source, target)
         table = root / "highway_bench/asv_suite/series.py"
