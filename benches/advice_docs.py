@@ -19,7 +19,7 @@ from highway_bench.advice.answer import Advice
 from highway_bench.advice.page import finalists_table
 from highway_bench.advice.run import advise
 from highway_bench.errors import BadInput
-from highway_bench.plugins import make_importable
+from highway_bench.registry import make_importable
 from highway_bench.report.markdown import shown_lines
 from highway_bench.results import Store
 

@@ -176,7 +176,7 @@ RUNS = (  # what the command line, the runner, the store and the data import
     *("typer", "rich", "optuna", "pebble", "filelock", "joblib", "psutil"),
     *("numpy", "pandas", "pyarrow", "scipy", "sklearn", "mlxtend"),
 )
-DRAWS = (*RUNS, "jinja2", "matplotlib")
+DRAWS = (*RUNS, "jinja2", "matplotlib", "seaborn")
 STEPS = (
     Step("about", "GPU, driver and versions", lambda _: python("-m", "torch.utils.collect_env"), 0.5),
     Step("tests", "the tests that need a GPU", gpu_tests, 2, needs=("pytest", "hypothesis", "pynvml", *RUNS)),

@@ -19,7 +19,14 @@ if "current" not in sys.modules:
 
 from current.asv_suite.benchmarks import benchmarks as _benchmarks  # noqa: E402
 from current.asv_suite.series import Suite as _Suite  # noqa: E402
-from current.declared import declared as _declared  # noqa: E402
+from current.declared import Entry as _Entry  # noqa: E402
+from current.declared import declared_in as _declared_in  # noqa: E402
+
+
+def _declared(section: str) -> list[_Entry]:
+    entries = _declared_in(sorted((PACKAGE / section).glob("*.py")))
+    return sorted(entries, key=lambda entry: str(entry["name"]))
+
 
 _BLOCKS = [block for block in _declared("blocks") if block.get("group") != "control"]
 _CORE = [block for block in _BLOCKS if block.get("group") == "core"]

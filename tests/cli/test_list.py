@@ -38,7 +38,8 @@ def test_names(section: str, invoke: Any) -> None:
 @pytest.mark.parametrize("section", FILES)
 def test_the_source_says_what_is_registered(section: str) -> None:
     keys = set(COLUMNS[Section(section)].values()) - IMPORTED
-    read, registered = declared(section), catalogue(section)
+    own = f"highway_bench.{FILES[section].partition('/')[0]}."  # other tests import plug-ins
+    read, registered = declared(section), [one for one in catalogue(section) if one.get("module", own).startswith(own)]
     for key in keys:
         assert [text_of(entry[key]) for entry in read] == [text_of(entry[key]) for entry in registered]
 
