@@ -57,6 +57,6 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _shape(code: CodeType) -> tuple[Any, ...]:
-    """What ``code`` does, wherever it stands in its file."""
+    """What ``code`` does, on whatever lines of its file."""
     constants = ((type(one), _shape(one) if isinstance(one, CodeType) else one) for one in code.co_consts)
     return code.co_code, code.co_names, code.co_varnames, tuple(constants)

@@ -19,7 +19,6 @@ from highway_bench.writing import writing
 DIGITS: Final = ("mnist-5k", {"pooled": 2})
 """Digits of 14 × 14 pixels: 5,000 that are part of an installed package."""
 
-
 SEED: Final = 0  # of what a user's function draws
 
 

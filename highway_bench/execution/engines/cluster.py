@@ -272,9 +272,10 @@ class RayEngine:
                 actor = ray.remote(_node.CheckpointFiles).options(num_cpus=0, label_selector=here, **NO_EVENTS)
                 self._checkpoints[job.checkpoints] = actor.remote(str(job.checkpoints))
             checkpoints = self._checkpoints[job.checkpoints]
-        for items in copies_of(job) - self._copies.keys():
+        needed = copies_of(job)
+        for items in needed - self._copies.keys():
             self._copies[items] = ray.put(copy_of(items).read_bytes())
-        copies = {items: [self._copies[items]] for items in copies_of(job)}
+        copies = {items: [self._copies[items]] for items in needed}
         measure = self._measure.options(**placement.options, **NO_EVENTS)
         stream = measure.remote(job.line(), checkpoints, self._sources, copies)
         self._submitted[stream] = Submitted(job, placement)
