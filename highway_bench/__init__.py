@@ -30,9 +30,10 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.plan.plan import Plan as Plan
     from highway_bench.plan.run import run as run
     from highway_bench.plan.selection import Selection as Selection
-    from highway_bench.report import Results as Results
-    from highway_bench.report import open_results as open_results
-    from highway_bench.report import write_report as write_report
+    from highway_bench.report.choice.answers import answers as answers
+    from highway_bench.report.files import write_report as write_report
+    from highway_bench.report.results import Results as Results
+    from highway_bench.report.results import open_results as open_results
     from highway_bench.results import Store as Store
 
 __version__ = "0.2.0"
@@ -45,19 +46,20 @@ _HOMES = {
     "Gate": "highway_bench.families",
     "Plan": "highway_bench.plan.plan",
     "Selection": "highway_bench.plan.selection",
-    "Results": "highway_bench.report",
+    "Results": "highway_bench.report.results",
     "Site": "highway_bench.families",
     "Start": "highway_bench.blocks",
     "Store": "highway_bench.results",
     "advise": "highway_bench.advice.run",
+    "answers": "highway_bench.report.choice.answers",
     "build": "highway_bench.network",
     "check_block": "highway_bench.block_check",
     "compare_peers": "highway_bench.peers.comparison",
     "family": "highway_bench.families",
-    "open_results": "highway_bench.report",
+    "open_results": "highway_bench.report.results",
     "register_block": "highway_bench.blocks",
     "run": "highway_bench.plan.run",
-    "write_report": "highway_bench.report",
+    "write_report": "highway_bench.report.files",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from highway_bench.report import write_report
+from highway_bench.report.files import write_report
 from highway_bench.results import Store, row
 from highway_bench.terminal import print_table, printable
 

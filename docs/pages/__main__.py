@@ -30,6 +30,9 @@ from highway_bench.history import Paths
 from highway_bench.history.files import write_text
 from highway_bench.peers.table import peer_table, peer_tables
 from highway_bench.report.answer_table import answer_table
+from highway_bench.report.choice.columns import KNOWN
+from highway_bench.report.choice.known import FINALS, FOLDER, TABLE, bytes_of
+from highway_bench.report.choice.table import finals_of, wide_table
 from highway_bench.report.columns import Head, Shown
 from highway_bench.report.definitions import DEFINITIONS
 from highway_bench.report.figures import NothingToShow, Picture, figures, svg_text
@@ -83,6 +86,11 @@ class Site:
     @cached_property
     def repetitions(self) -> list[Repetition]:
         return self.committed.repetitions()
+
+    def known(self) -> dict[str, pd.DataFrame]:
+        """The tables that travel with the package, by the names of their files."""
+        results = self.studies["decided"].results
+        return {} if results is None else {TABLE: wide_table(results, KNOWN), FINALS: finals_of(results)}
 
     @property
     def machines(self) -> list[history.MachineHistory]:
@@ -262,6 +270,18 @@ def differences(written: Mapping[str, str], folder: Path) -> list[str]:
     return lines
 
 
+def is_stored(table: pd.DataFrame, path: Path) -> bool:
+    """Whether the file at ``path`` has these values."""
+    if not path.is_file():
+        return False
+    stored = pd.read_parquet(path)
+    try:
+        pd.testing.assert_frame_equal(stored, table, check_dtype=False, rtol=1e-9)
+    except AssertionError:
+        return False
+    return True
+
+
 def others(written: Mapping[str, str], folder: Path) -> list[Path]:
     """The pages and figures of ``folder`` that are not ``written``."""
     present = [*folder.glob("*.md"), *folder.glob("images/*.svg")]
@@ -276,21 +296,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, default=ROOT / "docs/data", help="the folder of committed rows")
     parser.add_argument("--points", type=Path, default=ROOT / "reports/asv/results", help="the history's points")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results", help="the folder of the pages")
+    parser.add_argument("--known", type=Path, default=FOLDER, help="the folder of the tables in the package")
     given = parser.parse_args(arguments)
     try:
-        written = Site(given.data, given.points).write(*given.page)
+        site = Site(given.data, given.points)
+        written, known = site.write(*given.page), {} if given.page else site.known()
     except HighwayBenchError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_status
     old = [] if given.page else others(written, given.out)
     if given.check:
-        changed = [*differences(written, given.out), *(f"{path.name}: not of these rows" for path in old)]
-        sys.stdout.write("\n".join(changed or [f"{len(written)} files are those of the rows"]) + "\n")
+        stale = [*old, *(given.known / name for name in known if not is_stored(known[name], given.known / name))]
+        changed = [*differences(written, given.out), *(f"{path.name}: not of these rows" for path in stale)]
+        sys.stdout.write("\n".join(changed or [f"{len(written) + len(known)} files are those of the rows"]) + "\n")
         return 1 if changed else 0
     for path in old:
         path.unlink()
     for name, text in written.items():
         write_text(given.out / name, text)
+    for name, table in known.items():
+        (given.known / name).write_bytes(bytes_of(table))
     sys.stdout.write(f"{len(written)} files in {given.out}\n")
     return 0
 

@@ -16,7 +16,7 @@ import torch
 from highway_bench.cell import Cell, canonical
 from highway_bench.execution.needs import with_needs
 from highway_bench.options import scalar_of, takes_several
-from highway_bench.report import Results
+from highway_bench.report.results import Results
 from highway_bench.report.rows import Runs, groups, prepared
 from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
 from highway_bench.reproduce.claims import Finding, Verdict

@@ -15,12 +15,12 @@ import pandas as pd
 from docs.pages.committed import Study, words_of
 from highway_bench.measure.paired import ALPHA
 from highway_bench.measure.statistics import IntervalEstimate, t_interval
-from highway_bench.report import Results
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Record, Shown, shown
 from highway_bench.report.format import between, listed, three, times
 from highway_bench.report.labels import data_name, title_of
 from highway_bench.report.ratio import is_decided
+from highway_bench.report.results import Results
 from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of, without_start
 from highway_bench.report.tables.answer import NOT_MEASURED, TIED, TIES, Answer
 from highway_bench.success.ladder import TRAINS

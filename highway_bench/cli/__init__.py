@@ -16,6 +16,7 @@ import typer
 from highway_bench import __version__
 from highway_bench.cli import (
     advise,
+    answer,
     check,
     compare_my_block,
     data,
@@ -72,6 +73,7 @@ def add(to: typer.Typer, name: str, command: Callable[..., Any], example: str) -
     to.command(name, epilog=f"Example: {example}")(command)
 
 
+add(app, "answer", answer.answer, "highway-bench answer transformer --depth 12 --for time")
 add(app, "list", listing.list_entries, "highway-bench list blocks")
 add(app, "show", show.show, "highway-bench show highway --family conv --depth 10")
 add(

@@ -29,7 +29,9 @@ def report(
     """
     from highway_bench.history.publish import link_report
     from highway_bench.pages import HISTORY, index
-    from highway_bench.report import open_results, write_latex, write_one_file, write_report
+    from highway_bench.report.files import write_one_file, write_report
+    from highway_bench.report.latex import write_latex
+    from highway_bench.report.results import open_results
 
     results = open_results(store)
     page: Path | None = None

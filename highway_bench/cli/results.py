@@ -28,7 +28,7 @@ def show(
 
     With --json, print its rows.
     """
-    from highway_bench.report import print_summary
+    from highway_bench.report.console import print_summary
     from highway_bench.results import Store, parsed
 
     words: dict[str, Filter] = {"task": task, "block": block, "family": family, "metric": metric, "status": status}

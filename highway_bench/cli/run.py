@@ -160,7 +160,7 @@ def print_results(result: RunResult, store: Path, exit_status: int, *, as_json: 
             }
         )
         return
-    from highway_bench.report import print_summary
+    from highway_bench.report.console import print_summary
 
     print_summary(result.rows, console(), result.runs)
     name_cells("failed", result.failures, err=False)

@@ -15,6 +15,10 @@ from highway_bench.measure.statistics import CONFIDENCE, Array, IntervalEstimate
 
 ALPHA: Final = 0.05
 POWER: Final = 0.8
+LEAST_PAIRS: Final = 5
+"""With fewer seeds in common there is no verdict on a difference."""
+BETTER, WORSE, EQUAL, UNDECIDED = "better", "worse", "equal", "undecided"
+"""What a comparison says; lower values are better. Equal: the interval lies within a stated distance of 0."""
 UNKNOWN: Final = IntervalEstimate(math.nan, math.nan, math.nan, 0)
 
 Name = TypeVar("Name", bound=Hashable)
@@ -70,6 +74,61 @@ def contrasts(values: Mapping[Name, BySeed], reference: Name, confidence: float 
 def _contrast(differences: Array, p: float, confidence: float) -> Contrast:
     mean = t_interval(differences, confidence) if len(differences) else UNKNOWN
     return Contrast(mean, float(differences.std(ddof=1)) if len(differences) > 1 else math.nan, p)
+
+
+class Comparison(NamedTuple):
+    """The mean difference to the reference over paired seeds, and the ``word`` for it: better, worse, equal, undecided.
+
+    The interval has the level at which Holm's procedure judges this comparison, so it excludes 0 where ``p``, corrected
+    for all comparisons that were made together, is below α.
+    """
+
+    difference: IntervalEstimate
+    p: float
+    word: str
+
+
+def compare(
+    values: Mapping[Name, BySeed], reference: Name, alpha: float = ALPHA, equal_within: float = 0.0
+) -> dict[Name, Comparison]:
+    """Every other entry of ``values`` against ``reference``, over the seeds that both have; lower values are better.
+
+    A difference whose interval lies within ± ``equal_within`` is equal. One that is merely not separated from 0, or of
+    fewer than ``LEAST_PAIRS`` seeds, is undecided.
+    """
+    alone = {
+        name: contrasts({reference: values[reference], name: by_seed}, reference)[name]
+        for name, by_seed in values.items()
+        if name != reference
+    }
+    levels = holm_levels({name: one.p for name, one in alone.items()}, alpha)
+    adjusted = dict(zip(alone, holm([one.p for one in alone.values()]), strict=True))
+    found = {}
+    for name in alone:
+        pair = {reference: values[reference], name: values[name]}
+        difference = contrasts(pair, reference, 1 - levels[name])[name].difference
+        found[name] = Comparison(difference, adjusted[name], _word(difference, equal_within))
+    return found
+
+
+def _word(difference: IntervalEstimate, equal_within: float) -> str:
+    if difference.n < LEAST_PAIRS:
+        return UNDECIDED
+    if -equal_within <= difference.low and difference.high <= equal_within:
+        return EQUAL
+    return BETTER if difference.high < 0 else WORSE if difference.low > 0 else UNDECIDED
+
+
+def holm_levels(p_values: Mapping[Name, float], alpha: float = ALPHA) -> dict[Name, float]:
+    """The level at which Holm's procedure judges each p: α/m, α/(m − 1), … from the smallest p of m on, and no larger
+    one after the first that is not significant."""
+    levels: dict[Name, float] = {}
+    level, goes_on = alpha / max(1, len(p_values)), True
+    for rank, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        level = alpha / (len(p_values) - rank) if goes_on else level
+        goes_on = goes_on and p_values[name] < level
+        levels[name] = level
+    return levels
 
 
 def ranked(values: Mapping[Name, BySeed]) -> list[Name]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
+import scipy  # a part of it is imported at its first use
 from numpy.typing import NDArray
-from scipy import optimize
 
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import CONFIDENCE, RESAMPLES, Array, check_counts, checked_confidence
@@ -39,7 +39,8 @@ EXPLAINED: Final = {
     f"than {LEAST_SEEDS} there is none.",
     "slow, fails, diverges": "What does not train is slow if it trains in three times as many steps, or if its runs "
     "that do not succeed have, on average, at least three times the test accuracy of the best constant "
-    "prediction. It diverges if most of these runs diverged, and fails otherwise.",
+    "prediction. It diverges if most of these runs diverged, or if any did though enough others succeed, and fails "
+    "otherwise.",
     "stalled, diverged": "What became of a run, no error: it ended above the threshold, or its loss stopped being "
     "finite. A diverged run ranks last and is never dropped.",
     "rate": "Some fresh seeds diverged at the chosen learning rate, or too few succeeded though every tuning run at "
@@ -64,7 +65,7 @@ def verdict(successes: int, runs: int, unfinished: int = 0, diverged: int = 0) -
         return FEW
     least = TRAINABLE * (runs + unfinished) - ROUNDING
     if successes >= least:
-        return TRAINS
+        return DIVERGES if diverged else TRAINS
     if successes + unfinished >= least:
         return OPEN
     return DIVERGES if 2 * diverged > runs - successes else FAILS
@@ -177,7 +178,7 @@ class _Crossing(NamedTuple):
 
 
 def _crossing(depths: NDArray[np.int_], rates: Array, weights: NDArray[np.int_]) -> _Crossing:
-    fit = optimize.isotonic_regression(rates, weights=weights, increasing=False).x - 0.5
+    fit = scipy.optimize.isotonic_regression(rates, weights=weights, increasing=False).x - 0.5
     fit[np.abs(fit) < 1e-12] = 0.0  # pooled rates that are one half but for rounding
     if fit[-1] > 0:
         return _Crossing(math.inf, float(depths[-1]), math.inf)

@@ -90,6 +90,7 @@ def test_the_recipes_of_the_help_run(invoke: Any, monkeypatch: pytest.MonkeyPatc
 def test_every_command_is_there() -> None:
     assert {path[0] for path in COMMANDS if path} == {
         "list",
+        "answer",
         "show",
         "run",
         "report",

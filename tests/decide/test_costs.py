@@ -12,7 +12,7 @@ from highway_bench.decide.costs import CostPart, cost_cells, costs
 from highway_bench.decide.part import Part
 from highway_bench.decide.protocol import Trainer, get_part
 from highway_bench.measure.roofline import Roofline
-from highway_bench.report import open_results
+from highway_bench.report.results import open_results
 from highway_bench.tasks import tasks
 from tests.comparison.conftest import FormulaEngine
 from tests.decide.conftest import TEMPLATE

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 from highway_bench.measure.paired import contrasts, leaders
-from highway_bench.report import Results
 from highway_bench.report.answer_table import answer_table
 from highway_bench.report.figures.loss_depth import loss_by_depth
 from highway_bench.report.figures.quality import pareto_front, quality_against_time
 from highway_bench.report.matrix import matrices
+from highway_bench.report.results import Results
 from highway_bench.report.tables.answer import AHEAD, ALONE, NOT_MEASURED, TIED, UNDECIDED
 from highway_bench.report.tables.ranking import lead
 from highway_bench.results.schema import Row

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from highway_bench.report import print_summary
 from highway_bench.report.columns import Head, shown, words
+from highway_bench.report.console import print_summary
 from highway_bench.report.markdown import shown_lines
 
 

@@ -16,8 +16,8 @@ from highway_bench.execution.job import CellResult
 from highway_bench.execution.rows import Origin, rows_of
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
-from highway_bench.report import write_report
 from highway_bench.report.console import print_summary
+from highway_bench.report.files import write_report
 from highway_bench.report.rows import prepared
 from highway_bench.report.tables.mixing import MIXINGS
 from highway_bench.results.schema import COLUMNS, Row

@@ -12,7 +12,6 @@ from typing import Any, Literal
 import pytest
 from matplotlib.figure import Figure
 
-from highway_bench.report import Results
 from highway_bench.report.figures import NothingToShow, every_figure, svg_text
 from highway_bench.report.figures.drawing import DOTS_BELOW, reference_losses, seed_dots, some_diverged
 from highway_bench.report.figures.layer_bytes import bytes_per_layer
@@ -21,6 +20,7 @@ from highway_bench.report.figures.quality import quality_against_time
 from highway_bench.report.figures.step_time import step_time_ratio
 from highway_bench.report.figures.success_rate import success_rate
 from highway_bench.report.gaps import not_measured
+from highway_bench.report.results import Results
 from highway_bench.report.style import KNOWN, Style, styles
 
 Make = dict[str, Callable[..., Any]]

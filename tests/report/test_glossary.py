@@ -13,8 +13,8 @@ from highway_bench.blocks import blocks
 from highway_bench.families import Family, family, make_family
 from highway_bench.families.parts import FixedScale
 from highway_bench.network import build
-from highway_bench.report import Results
 from highway_bench.report.glossary import glossary, is_fixed_factor
+from highway_bench.report.results import Results
 
 Make = dict[str, Callable[..., Any]]
 STARTS = "Starts: how weights begin"

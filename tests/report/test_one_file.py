@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from highway_bench.report import write_one_file, write_report
+from highway_bench.report.files import write_one_file, write_report
 
 
 class Addresses(HTMLParser):

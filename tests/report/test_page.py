@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.report import Results, write_report
+from highway_bench.report.files import write_report
 from highway_bench.report.further_values import all_results
+from highway_bench.report.results import Results
 from highway_bench.report.sections.base import MOST
 from highway_bench.results.schema import Row
 from highway_bench.results.store import Store
@@ -211,7 +212,7 @@ def test_a_long_table_is_cut_and_says_so(make: Make) -> None:
 def test_reporting_imports_no_torch(make: Make, tmp_path: Path) -> None:
     store_of(tmp_path / "store.sqlite", make["whole"](("plain", "highway"), families=("dense",)))
     program = (
-        "import sys, highway_bench.report as report\n"
+        "import sys, highway_bench.report.files as report\n"
         f"report.write_report({str(tmp_path / 'store.sqlite')!r}, {str(tmp_path / 'out')!r})\n"
         "sys.exit(any(name.partition('.')[0] == 'torch' for name in sys.modules))"
     )

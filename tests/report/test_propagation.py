@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from highway_bench.report import Results
 from highway_bench.report.columns import Shown
 from highway_bench.report.definitions import DEFINITIONS
 from highway_bench.report.figures import NothingToShow, svg_text
 from highway_bench.report.figures.signal import signal_by_layer
 from highway_bench.report.further_values import all_results
+from highway_bench.report.results import Results
 from highway_bench.report.sections import sections
 from highway_bench.report.summary_tables import summary_tables
 

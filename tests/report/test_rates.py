@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from highway_bench.report import Results
 from highway_bench.report.figures import svg_text
 from highway_bench.report.figures.best_rate import best_rate_by_depth
 from highway_bench.report.figures.mixing import cell_text, depth_mixing
+from highway_bench.report.results import Results
 from highway_bench.results.schema import Row
 
 Make = dict[str, Callable[..., Any]]

@@ -15,11 +15,13 @@ import pytest
 from rich.console import Console
 
 from highway_bench.measure.clock import ALL_DISTURBED
-from highway_bench.report import Results, print_summary, write_report
 from highway_bench.report.answer_table import answer_table
+from highway_bench.report.console import print_summary
 from highway_bench.report.figures.step_time import step_time_ratio
+from highway_bench.report.files import write_report
 from highway_bench.report.further_values import all_results
 from highway_bench.report.ratio import OLDER, ONE_PROCESS, UNDECIDED, is_decided, quoted
+from highway_bench.report.results import Results
 from highway_bench.report.summary_tables import summary_tables
 from highway_bench.results.schema import Row
 

@@ -12,9 +12,9 @@ import pytest
 
 import highway_bench as hb
 from highway_bench.cell import Cell
-from highway_bench.report import Results
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.figures import NothingToShow, every_figure
+from highway_bench.report.results import Results
 from highway_bench.report.sections import ReportSection, every_section, register_section, section_of, sections
 from highway_bench.report.summary_tables import summary_tables
 from highway_bench.report.tables import step_times

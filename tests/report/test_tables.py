@@ -13,11 +13,11 @@ import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.measure.clock import ALL_CAPPED
-from highway_bench.report import Results, open_results
 from highway_bench.report.descriptions import UNDESCRIBED
 from highway_bench.report.figures.success_rate import success_rate
 from highway_bench.report.further_values import all_results, further_tables
 from highway_bench.report.gaps import not_measured
+from highway_bench.report.results import Results, open_results
 from highway_bench.report.rows import prepared
 from highway_bench.report.summary_tables import summary_tables
 from highway_bench.report.tables.by_axis import POINTS

@@ -78,6 +78,11 @@ def test_nine_of_ten_seeds_decide_however_unfinished_runs_would_have_ended(
     assert verdict(successes, runs, unfinished) == said
 
 
+@pytest.mark.parametrize(("successes", "diverged", "said"), [(9, 1, "diverges"), (5, 3, "diverges"), (5, 2, "fails")])
+def test_a_run_that_diverged_is_no_outcome_to_build_on(successes: int, diverged: int, said: str) -> None:
+    assert verdict(successes, 10, 0, diverged) == said
+
+
 def test_the_words_have_the_rules_numbers() -> None:
     said = EXPLAINED["trains"]
     assert "last 5% of" in said

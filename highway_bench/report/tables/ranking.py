@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from highway_bench.measure.paired import ALPHA, BySeed, Contrast, contrasts, ranked
+from highway_bench.measure.paired import ALPHA, BySeed, Contrast, contrasts, holm_levels, ranked
 from highway_bench.results.schema import Status
 
 
@@ -64,18 +64,6 @@ def lead(runs: pd.DataFrame, blocks: Sequence[str]) -> Lead:
     levels = holm_levels({block: _behind(values, best, block, ALPHA).p for block in others})
     judged = {block: _behind(values, best, block, level) for block, level in levels.items()}
     return Lead(best, tuple(_margin(block, judged[block], levels[block]) for block in others))
-
-
-def holm_levels(p_values: Mapping[str, float]) -> dict[str, float]:
-    """The level at which Holm's procedure judges each p: 0.05/m, 0.05/(m − 1), … from the smallest p of m on, and no
-    larger one after the first that is not significant."""
-    levels: dict[str, float] = {}
-    level, goes_on = ALPHA / max(1, len(p_values)), True
-    for rank, block in enumerate(sorted(p_values, key=p_values.__getitem__)):
-        level = ALPHA / (len(p_values) - rank) if goes_on else level
-        goes_on = goes_on and p_values[block] < level
-        levels[block] = level
-    return levels
 
 
 def _behind(values: Mapping[str, BySeed], best: str, block: str, alpha: float) -> Contrast:

@@ -1,0 +1,87 @@
+"""The columns of the wide table: each with its type, its unit and its meaning, once for everybody."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import pandas as pd
+
+REFERENCE: Final = "pre-norm"
+"""The connection with which all others are compared, since plain fails at depth."""
+BEST, NOT_SEPARATED, BEHIND = "best", "not separated", "behind"
+"""A place among the connections that train: the lowest mean, not significantly above it, or above it."""
+KNOWN, HERE = "known", "here"
+EQUAL_BITS: Final = 0.01
+EQUAL_SHARE: Final = 0.02
+"""Differences within ± 0.01 bits a byte, or ± 2 % of a loss, are equal."""
+
+
+class Column(NamedTuple):
+    """A column: its pandas ``type``, the ``unit`` of numbers, its ``meaning``, and whether it has an ``interval`` in
+    the columns ``…_low`` and ``…_high``."""
+
+    type: str
+    unit: str
+    meaning: str
+    interval: bool = False
+
+
+TEXT, NUMBER, WHOLE = "string", "float64", "Int64"
+COLUMNS: Final = {
+    "kind": Column(TEXT, "", "kind of layer: the family with its options"),
+    "data": Column(TEXT, "", "data set"),
+    "depth": Column(WHOLE, "layer", "number of layers"),
+    "connection": Column(TEXT, "", "the block with its options"),
+    "start": Column(TEXT, "", "how the weights begin"),
+    "protocol": Column(TEXT, "", "what is equal among the connections of a depth"),
+    "outcome": Column(TEXT, "", "trains, slow, fails, diverges, or not measured"),
+    "trains": Column(WHOLE, "seed", "seeds that reach the threshold"),
+    "seeds": Column(WHOLE, "seed", "seeds that ended"),
+    "trains_share": Column(NUMBER, "1", "share of seeds that train; Wilson's interval", True),
+    "held_out": Column(NUMBER, "", "mean held-out loss, in bits a byte on text, else nat", True),
+    "accuracy": Column(NUMBER, "1", "mean held-out accuracy", True),
+    "loss": Column(NUMBER, "nat", "training loss of the last 5 % of steps, geometric mean", True),
+    "reference": Column(TEXT, "", "pre-norm's start that the differences are to"),
+    "held_out_difference": Column(NUMBER, "", "held-out loss minus pre-norm's, paired by seed, Holm", True),
+    "held_out_word": Column(TEXT, "", "better, worse, equal or undecided against pre-norm"),
+    "held_out_behind": Column(NUMBER, "", "held-out loss minus the best one's, paired by seed, Holm", True),
+    "held_out_place": Column(TEXT, "", "best, not separated or behind, by held-out loss"),
+    "loss_ratio": Column(NUMBER, "1", "training loss ÷ pre-norm's, paired by seed, Holm", True),
+    "loss_word": Column(TEXT, "", "better, worse, equal or undecided against pre-norm"),
+    "loss_behind": Column(NUMBER, "1", "training loss ÷ the lowest one, paired by seed, Holm", True),
+    "loss_place": Column(TEXT, "", "best, not separated or behind, by training loss"),
+    "steps_saved": Column(NUMBER, "1", "pre-norm's steps ÷ steps to its final loss, at least", True),
+    "seconds_saved": Column(NUMBER, "1", "steps_saved ÷ step_ratio", True),
+    "not_reached": Column(WHOLE, "seed", "seeds that never reach pre-norm's final loss"),
+    "step_ratio": Column(NUMBER, "1", "time of a training step ÷ pre-norm's, over processes", True),
+    "timed_start": Column(TEXT, "", "the start of the step that was timed"),
+    "timed_on": Column(TEXT, "", "machine of the step times"),
+    "bytes": Column(NUMBER, "B", "activations a layer saves for the backward pass"),
+    "rate": Column(NUMBER, "1", "learning rate"),
+    "edge": Column(TEXT, "", "lowest or highest where the rate is that of those tried"),
+    "width": Column(WHOLE, "1", "width"),
+    "params": Column(WHOLE, "1", "learned parameters"),
+    "steps": Column(WHOLE, "step", "training steps"),
+    "machine": Column(TEXT, "", "machine that trained"),
+    "commit": Column(TEXT, "", "commits that trained"),
+    "source": Column(TEXT, "", "known (committed) or here"),
+}
+"""Every column by name, in order."""
+IDENTITY: Final = ("kind", "data", "depth", "connection", "start", "protocol")
+"""The columns that tell rows apart."""
+COMPARED: Final = ("kind", "data", "protocol", "depth")
+"""The columns that are equal among connections that are compared."""
+
+
+def typed(records: list[dict[str, object]]) -> pd.DataFrame:
+    """``records`` as the wide table: every column with its type, bounds after the column that they bound, and the units
+    in ``attrs["units"]``."""
+    types: dict[str, str] = {}
+    units: dict[str, str] = {}
+    for name, column in COLUMNS.items():
+        for each in (name, f"{name}_low", f"{name}_high") if column.interval else (name,):
+            types[each] = column.type
+            units |= {each: column.unit} if column.type != TEXT else {}
+    table = pd.DataFrame(records, columns=list(types)).astype(types)
+    table.attrs["units"] = units
+    return table

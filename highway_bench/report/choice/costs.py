@@ -1,0 +1,99 @@
+"""What a connection costs next to pre-norm: the time of a training step and the bytes that a layer saves."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from highway_bench.measure.statistics import ratio_over_processes
+from highway_bench.report.choice.columns import REFERENCE
+from highway_bench.report.results import Results
+from highway_bench.report.rows import DEFAULT, groups, rows_of, samples_of, without_start
+
+ALIKE: Final = ("family_label", "device", "dtype", "match")
+"""Columns in which a cost must equal the contest whose connections it is of."""
+IN_TURN: Final = ("run_id", "machine", "threads", "nominal_width", "batch_size", "seq_len")
+"""Columns that are equal for steps that were timed in turn."""
+PHASE: Final = "train-step"
+
+
+class Costs:
+    """The timed steps and the counted bytes of ``results``."""
+
+    def __init__(self, results: Results) -> None:
+        times = results.step_times()
+        if len(times):
+            times = times[times["mode"].eq("eager") & times["phase"].eq(PHASE) & times["samples"].notna()]
+        self._times = times
+        sizes = results.memory()
+        self._sizes = sizes[sizes["saved_per_layer"].notna()]
+
+    def add_to(self, rows: Sequence[dict[str, Any]], contest: Mapping[str, Any]) -> None:
+        """Add ``step_ratio``, ``bytes`` and ``seconds_saved`` to ``rows``, of one contest and depth."""
+        if not rows:
+            return
+        steps, sizes = (_best_group(table, contest, rows[0]["depth"]) for table in (self._times, self._sizes))
+        ratios = _ratios(steps)
+        of_bytes = {cell["block"]: cell["saved_per_layer"] for cell in rows_of(sizes)}
+        for row in rows:
+            named = (row["label"], row["connection"])
+            row["bytes"] = next((of_bytes[name] for name in named if name in of_bytes), math.nan)
+            timed = next((name for name in named if name in ratios), None)
+            if timed is not None:
+                row |= dict(zip(("step_ratio", "step_ratio_low", "step_ratio_high"), ratios[timed], strict=True))
+                row |= {"timed_start": _start(timed), "timed_on": steps["machine"].iloc[0]}
+                _add_seconds(row)
+
+
+def _start(label: str) -> str:
+    return label.partition(" · ")[2] or DEFAULT
+
+
+def _best_group(table: pd.DataFrame, contest: Mapping[str, Any], depth: int) -> pd.DataFrame:
+    """The cells of ``table`` in a contest's setting at one depth that were measured together: those of the most
+    connections, then of the nearest width and batch, then the newest."""
+    own = table[table["depth"].eq(depth)] if len(table) else table
+    for name in ALIKE:
+        own = own[own[name].eq(contest[name])] if len(own) else own
+
+    def merit(setting: Mapping[str, Any], part: pd.DataFrame) -> tuple[Any, ...]:
+        away = (abs((setting[name] or 0) - (contest[name] or 0)) for name in ("nominal_width", "batch_size"))
+        return part["block"].nunique(), *(-one for one in away), -(setting["threads"] or 0), part["time_utc"].max()
+
+    parts = [(merit(setting, part), part) for setting, part in groups(own, IN_TURN)] if len(own) else []
+    return max(parts, key=lambda one: one[0])[1] if parts else own.iloc[:0]
+
+
+def _ratios(steps: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
+    """By label: the time of a step over pre-norm's with its interval, from samples that were taken in turn."""
+    cells = {cell["block"]: cell for cell in rows_of(steps)}
+    reference = next((cell for label, cell in cells.items() if without_start(label) == REFERENCE), None)
+    if reference is None:
+        return {}
+    base, process = samples_of(reference["samples"]), json.loads(reference["paired"])["process"]
+    ratios = {}
+    for label, cell in cells.items():
+        own = samples_of(cell["samples"])
+        if cell is reference:
+            ratios[label] = (1.0, 1.0, 1.0)
+        elif len(own) == len(base) and json.loads(cell["paired"])["process"] == process:
+            one = ratio_over_processes(own, base, process, wall=json.loads(cell["paired"]).get("wall"))
+            if not math.isnan(one.low):
+                ratios[label] = (one.value, one.low, one.high)
+    return ratios
+
+
+def _add_seconds(row: dict[str, Any]) -> None:
+    """Steps saved over the ratio of steps; the errors of both are independent."""
+    if row.get("steps_saved", math.nan) != row.get("steps_saved"):
+        return
+    value = math.log(row["steps_saved"]) - math.log(row["step_ratio"])
+    half = math.hypot(
+        math.log(row["steps_saved_high"] / row["steps_saved"]), math.log(row["step_ratio_high"] / row["step_ratio"])
+    )
+    row |= {"seconds_saved": math.exp(value)}
+    row |= {"seconds_saved_low": math.exp(value - half), "seconds_saved_high": math.exp(value + half)}

@@ -1,0 +1,110 @@
+"""An answer as lines of text: for a terminal, at most twelve lines of at most 100 characters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from highway_bench.errors import NothingMeasured
+from highway_bench.report.choice.kinds import Kind
+from highway_bench.report.choice.ranking import CRITERIA, Ranking, depths_of, ranking
+from highway_bench.report.format import NONE, between, quantity, three
+from highway_bench.success.ladder import TRAINS
+
+ROWS: Final = {1: 8, 2: 4}
+"""The most rows of connections, by the number of depths that are shown."""
+
+
+def rankings(table: pd.DataFrame, kind: Kind, depth: int, what: str) -> list[Ranking]:
+    """The ranking at ``depth``, or at the measured depths on both sides of it, or at the last one.
+
+    Raises ``NothingMeasured`` for a kind without rows."""
+    depths = depths_of(table, kind)
+    if not depths:
+        raise NothingMeasured(f"{kind.label} is not measured yet")
+    shallower, deeper = (
+        max((one for one in depths if one <= depth), default=depths[0]),
+        min((one for one in depths if one >= depth), default=depths[-1]),
+    )
+    return [ranking(table, kind, one, what) for one in sorted({shallower, deeper})]
+
+
+def sentence(found: Sequence[Ranking], depth: int) -> str:
+    """What to take, in at most 25 words."""
+    if len(found) == 1:
+        (one,) = found
+        where = "" if one.depth == depth else f"Depth {depth} is not known; at {one.depth}: "
+        if not one.take:
+            return f"{where}Not known: no connection trains."
+        return f"{where}Take {one.take}. {how_sure(one)}."
+    good = [{one.take, *one.as_good} for one in found]
+    both = [name for name in (found[0].take, found[1].take, *found[0].as_good) if all(name in names for names in good)]
+    at = f"{found[0].depth} and {found[1].depth} layers"
+    return f"Take {both[0]}, which is good at {at}." if both else f"Not known: {at} have different answers."
+
+
+def how_sure(one: Ranking) -> str:
+    """How sure the first place is, in at most six words."""
+    others = len(one.trained) - 1
+    if not others:
+        return (
+            "It alone trains" if len([row for row in one.rows if row["outcome"] == TRAINS]) == 1 else "No other known"
+        )
+    if not one.as_good:
+        return "All others are behind"
+    return f"{len(one.as_good)} of {others} others not separated"
+
+
+def answer_lines(table: pd.DataFrame, kind: Kind, depth: int, what: str) -> list[str]:
+    """The answer for a kind at a depth, by a criterion's name, as at most twelve lines."""
+    found = rankings(table, kind, depth, what)
+    criterion = CRITERIA[what]
+    head = ["depth", "connection", criterion.axis, "step", "bytes", "seeds", "rate"]
+    rows = [head]
+    for one in found:
+        shown = one.rows[: ROWS[len(found)]]
+        rows += [[str(one.depth) if number == 0 else "", *cells(row)] for number, row in enumerate(shown)]
+    left = sum(max(0, len(one.rows) - ROWS[len(found)]) for one in found)
+    width = next((row["protocol"] for one in found for row in one.rows), "")
+    setting = ", ".join(part for part in width.split(", ") if "width" in part or "steps" in part)
+    return [
+        f"{kind.label}, depth {depth}, by {criterion.label}",
+        sentence(found, depth),
+        *aligned(rows),
+        f"{f'{left} more. ' if left else ''}Known results: {setting}. Step ÷ pre-norm's.",
+    ]
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    """The cells of a connection in a terminal."""
+    drawn = three(row["value"]) if row["value"] is not None else row["outcome"]
+    if row["value"] is None and row["outcome"] == TRAINS:
+        drawn = "not reached" if row["not_reached"] else NONE
+    bounds = between(row["low"], row["high"]) if row["low"] not in (None, row["value"]) else ""
+    return [
+        f"{row['connection']} · {row['start']}",
+        f"{drawn} {bounds}".strip(),
+        number(row["step_ratio"]),
+        quantity(row["bytes"], "B") if row["bytes"] is not None else NONE,
+        f"{row['trains']}/{row['seeds']}" if row["seeds"] else NONE,
+        f"{row['rate']:g}" if row["rate"] is not None else NONE,
+    ]
+
+
+def number(value: float | None) -> str:
+    """A ratio to two digits; a dash for none."""
+    return NONE if value is None or math.isnan(value) else f"{value:.2f}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows as lines with aligned columns; all but the first two columns are numbers."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        padded = [
+            cell.ljust(width) if number < 2 else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(padded).rstrip()

@@ -1,0 +1,141 @@
+"""The connections of one kind and depth in the order of what counts, one row each at its better start."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import pandas as pd
+
+from highway_bench.report.choice.columns import BEHIND, BEST, NOT_SEPARATED, REFERENCE
+from highway_bench.report.choice.kinds import Kind
+from highway_bench.report.rows import rows_of
+from highway_bench.success.ladder import TRAINS
+
+
+class Criterion(NamedTuple):
+    """What counts: the wide table's column by which connections are ranked and drawn (its bounds beside it), the column
+    of places if the table has one, and whether more is better."""
+
+    name: str
+    label: str
+    rank: str
+    drawn: str
+    axis: str
+    place: str = ""
+    more_is_better: bool = False
+
+
+CRITERIA: Final = {
+    one.name: one
+    for one in (
+        Criterion("held-out", "held-out score", "held_out", "held_out_behind", "held-out loss above the best",
+                  "held_out_place"),
+        Criterion("time", "time to the same loss", "seconds_saved", "seconds_saved",
+                  "× less time, at least", more_is_better=True),
+        Criterion("step", "step time", "step_ratio", "step_ratio", "step time ÷ pre-norm's"),
+        Criterion("memory", "memory", "bytes", "bytes_ratio", "saved bytes a layer ÷ pre-norm's"),
+        Criterion("loss", "training loss", "loss", "loss_behind", "training loss ÷ the lowest", "loss_place"),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The connections of one kind at one depth: ``rows`` of the wide table, those that train in order and then the
+    rest, each with ``value``, ``low`` and ``high`` of what is drawn, and its ``place``."""
+
+    kind: Kind
+    depth: int
+    criterion: Criterion
+    rows: tuple[dict[str, Any], ...]
+
+    @property
+    def trained(self) -> tuple[dict[str, Any], ...]:
+        """The rows of connections that train and have a value."""
+        return tuple(row for row in self.rows if row["place"])
+
+    @property
+    def take(self) -> str:
+        """The connection to take; empty if none trains."""
+        return str(self.trained[0]["connection"]) if self.trained else ""
+
+    @property
+    def as_good(self) -> tuple[str, ...]:
+        """The connections that are not separated from the one to take."""
+        return tuple(str(row["connection"]) for row in self.trained if row["place"] == NOT_SEPARATED)
+
+
+def column_of(table: pd.DataFrame, kind: Kind, depth: int) -> pd.DataFrame:
+    """The rows of a kind at a depth, under the protocol that has most of the kind's rows."""
+    own = table[table["kind"].eq(kind.family) & table["data"].eq(kind.data)]
+    return own[own["protocol"].eq(protocol_of(own)) & own["depth"].eq(depth)]
+
+
+def protocol_of(own: pd.DataFrame) -> str:
+    """The protocol of most rows with seeds; among equals the last one."""
+    counts = own.loc[own["seeds"].gt(0), "protocol"].value_counts(sort=False)
+    return str(counts[::-1].idxmax()) if len(counts) else ""
+
+
+def depths_of(table: pd.DataFrame, kind: Kind) -> list[int]:
+    """The depths at which a kind was measured."""
+    own = table[table["kind"].eq(kind.family) & table["data"].eq(kind.data)]
+    return sorted(set(own.loc[own["protocol"].eq(protocol_of(own)) & own["seeds"].gt(0), "depth"].astype(int)))
+
+
+def ranking(table: pd.DataFrame, kind: Kind, depth: int, what: str = "held-out") -> Ranking:
+    """The ranking of a kind at a measured depth, by the name of a criterion."""
+    criterion = CRITERIA[what]
+    own = column_of(table, kind, depth)
+    of_reference = own.loc[own["connection"].eq(REFERENCE) & own["bytes"].notna(), "bytes"]
+    own = own.assign(bytes_ratio=own["bytes"] / (of_reference.iloc[0] if len(of_reference) else math.nan))
+    rows = [_drawn(row, criterion) for row in rows_of(own.astype(object).where(own.notna(), None))]
+    rows.sort(key=lambda row: _order(row, criterion))
+    once = {row["connection"]: row for row in reversed(rows)}  # the better start is the first
+    kept = [row for row in rows if once[row["connection"]] is row]
+    _place(kept, criterion)
+    return Ranking(kind, depth, criterion, tuple(kept))
+
+
+def _drawn(row: dict[str, Any], criterion: Criterion) -> dict[str, Any]:
+    value, low, high = (row.get(f"{criterion.drawn}{bound}") for bound in ("", "_low", "_high"))
+    if row.get(criterion.place) == BEST:
+        value = low = high = 1.0 if criterion.drawn.endswith(("ratio", "loss_behind")) else 0.0
+    if criterion.name == "time" and row["connection"] == REFERENCE and row["start"] == _start_of(row["reference"]):
+        value = low = high = 1.0
+    return row | {"value": value, "low": low, "high": high, "place": ""}
+
+
+def _start_of(label: str | None) -> str:
+    return (label or "").partition(" · ")[2]
+
+
+def _order(row: dict[str, Any], criterion: Criterion) -> tuple[Any, ...]:
+    """Those that train first, by what counts; then those that do not, by their held-out loss."""
+    known = row["outcome"] == TRAINS and row["value"] is not None
+    rank = row[criterion.rank] if row[criterion.rank] is not None else row["value"]
+    size = (-rank if criterion.more_is_better else rank) if known else 0.0
+    loss = row["held_out"] if row["held_out"] is not None else math.inf
+    return (not known, row["outcome"] != TRAINS, not row["seeds"], size, loss, row["connection"])
+
+
+def _place(rows: list[dict[str, Any]], criterion: Criterion) -> None:
+    """Places among those that train: the wide table's, or from whether intervals overlap the best one's."""
+    known = [row for row in rows if row["outcome"] == TRAINS and row["value"] is not None]
+    for number, row in enumerate(known):
+        if criterion.place:
+            row["place"] = row[criterion.place]
+        elif number == 0:
+            row["place"] = BEST
+        else:
+            row["place"] = NOT_SEPARATED if _overlap(row, known[0]) else BEHIND
+
+
+def _overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    bounds = [(row["low"], row["high"]) for row in (one, other)]
+    if any(bound is None for pair in bounds for bound in pair):
+        return bool(one["value"] == other["value"])
+    (low, high), (least, most) = bounds
+    return bool(low <= most and least <= high)

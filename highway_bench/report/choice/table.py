@@ -1,0 +1,210 @@
+"""The wide table: a row for each kind of layer, data set, depth, connection and start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+from typing import Any, Final
+
+import pandas as pd
+
+from highway_bench.measure.paired import BySeed, Comparison, compare, ranked
+from highway_bench.measure.statistics import IntervalEstimate, t_interval
+from highway_bench.report.choice.columns import (
+    BEHIND,
+    BEST,
+    EQUAL_BITS,
+    EQUAL_SHARE,
+    HERE,
+    IDENTITY,
+    NOT_SEPARATED,
+    REFERENCE,
+    typed,
+)
+from highway_bench.report.choice.costs import Costs
+from highway_bench.report.choice.speed import Curves
+from highway_bench.report.labels import contest_text
+from highway_bench.report.results import Results
+from highway_bench.report.rows import CONTEST, groups, recipe_of, rows_of, start_of, without_start
+from highway_bench.results.schema import OUTCOMES, Status
+from highway_bench.success.ladder import DIVERGES, NOT_RUN, TRAINS
+
+Record = dict[str, Any]
+LOG_EQUAL: Final = math.log1p(EQUAL_SHARE)
+
+
+def wide_table(results: Results, source: str = HERE) -> pd.DataFrame:
+    """The wide table of ``results``; ``choice.columns`` has its columns.
+
+    A connection whose tuning runs were its last has a row without losses. Connections are compared where they train.
+    """
+    runs, curves, costs = results.training_runs(), Curves(results), Costs(results)
+    records: list[Record] = []
+    for contest, rungs in results.contests():
+        own = _alike(runs, contest)
+        for depth in sorted(set(rungs["depth"])):
+            here = rungs[rungs["depth"].eq(depth) & rungs["n"].gt(0)]
+            ended = own[own["depth"].eq(depth) & own["status"].isin(OUTCOMES)]
+            found = [_row(contest, rung, ended[ended["block"].eq(rung["block"])]) for rung in rows_of(here)]
+            _compare(found, ended)
+            curves.add_to(found, ended)
+            costs.add_to(found, contest)
+            records += found
+    records += _only_tuned(results, {tuple(row[name] for name in IDENTITY) for row in records})
+    return typed([row | {"source": source} for row in records])
+
+
+def _alike(runs: pd.DataFrame, contest: Mapping[str, Any]) -> pd.DataFrame:
+    """The runs of one contest."""
+    return next((part for setting, part in groups(runs, CONTEST) if setting == contest), runs.iloc[:0])
+
+
+def _identity(contest: Mapping[str, Any], rung: Mapping[str, Any]) -> Record:
+    start = rung["start"]
+    return {
+        "kind": contest["family_label"],
+        "data": contest["dataset"],
+        "depth": rung["depth"],
+        "connection": without_start(rung["block"]),
+        "start": start if isinstance(start, str) and start else start_of(rung["block"]),
+        "protocol": protocol_of(contest),
+    }
+
+
+def protocol_of(contest: Mapping[str, Any]) -> str:
+    """What is equal among the connections of a contest, in words: width, steps, batches, optimiser, rate."""
+    return contest_text({**contest, "machine_label": ""}).partition(", ")[2]
+
+
+def _row(contest: Mapping[str, Any], rung: Mapping[str, Any], runs: pd.DataFrame) -> Record:
+    """What was measured of one connection alone."""
+    row = _identity(contest, rung) | {
+        "label": rung["block"],
+        "outcome": rung["verdict"],
+        "trains": rung["k"],
+        "seeds": rung["n"],
+        **_bounds(
+            "trains_share", IntervalEstimate(rung["k"] / rung["n"], rung["rate_low"], rung["rate_high"], rung["n"])
+        ),
+        **_bounds("loss", IntervalEstimate(rung["final_loss"], rung["loss_low"], rung["loss_high"], rung["n"])),
+        **{name: rung[name] for name in ("rate", "edge", "width", "params")},
+        "steps": recipe_of(contest["recipe"]).get("steps"),
+        "machine": ", ".join(sorted(set(runs["ran_on"]))),
+        "commit": ", ".join(sorted({str(commit)[:8] for commit in runs["commit"].dropna()})),
+    }
+    for name, values in (("held_out", held_out(runs)), ("accuracy", _by_seed(runs, "test_accuracy"))):
+        row |= _bounds(name, t_interval(values.values())) if values else {}
+    for bound in ("accuracy_low", "accuracy_high"):
+        row |= {bound: min(1.0, max(0.0, row[bound]))} if row.get(bound, math.nan) == row.get(bound) else {}
+    return row
+
+
+def held_out(runs: pd.DataFrame) -> dict[int, float]:
+    """The held-out loss of each seed: bits a byte on text, else nat."""
+    return _by_seed(runs, "test_bits") or _by_seed(runs, "test_loss")
+
+
+def _by_seed(runs: pd.DataFrame, column: str) -> dict[int, float]:
+    known = runs[runs[column].notna()] if column in runs else runs.iloc[:0]
+    return {int(seed): float(value) for seed, value in zip(known["seed"], known[column], strict=True)}
+
+
+def log_losses(runs: pd.DataFrame) -> dict[int, float]:
+    """The logarithm of each seed's training loss; a loss of 0 has none."""
+    return {seed: math.log(loss) for seed, loss in _by_seed(runs, "final_loss").items() if loss > 0}
+
+
+def _compare(rows: Sequence[Record], runs: pd.DataFrame) -> None:
+    """Add to ``rows``, of one contest and depth, the differences to pre-norm and to the best of those that train."""
+    trained = [row for row in rows if row["outcome"] == TRAINS]
+    by_label = {row["label"]: runs[runs["block"].eq(row["label"])] for row in trained}
+    scores = {label: values for label, own in by_label.items() if (values := held_out(own))}
+    losses = {label: values for label, own in by_label.items() if (values := log_losses(own))}
+    reference = next((label for label in ranked(scores or losses) if without_start(label) == REFERENCE), None)
+    in_bits = "test_bits" in runs and runs["test_bits"].notna().any()
+    for row in rows:
+        row["reference"] = reference
+    level = fmean(scores[reference].values()) if reference is not None and reference in scores else math.nan
+    within = EQUAL_BITS if in_bits else EQUAL_SHARE * level
+    _add(trained, scores, reference, "held_out_difference", "held_out_behind", within, lambda value: value)
+    _add(trained, losses, reference, "loss_ratio", "loss_behind", LOG_EQUAL, math.exp)
+
+
+def _add(
+    rows: Sequence[Record],
+    values: Mapping[str, BySeed],
+    reference: str | None,
+    difference: str,
+    behind: str,
+    within: float,
+    as_shown: Callable[[float], float],
+) -> None:
+    """Add the differences of ``values`` to those of ``reference`` and to the best, and their words."""
+    stem = difference.rpartition("_")[0]
+    to_reference = {}
+    if reference is not None and reference in values:
+        to_reference = compare(values, reference, equal_within=within)
+    best = _best(values)
+    to_best = compare(values, best) if best is not None else {}
+    for row in rows:
+        label = row["label"]
+        if label in to_reference:
+            row |= _bounds(difference, _shown(to_reference[label], as_shown))
+            row[f"{stem}_word"] = to_reference[label].word
+        if label == best:
+            row[f"{stem}_place"] = BEST
+        elif label in to_best:
+            row |= _bounds(behind, _shown(to_best[label], as_shown))
+            is_behind = to_best[label].difference.low > 0
+            row[f"{stem}_place"] = BEHIND if is_behind else NOT_SEPARATED
+
+
+def _best(values: Mapping[str, BySeed]) -> str | None:
+    """The name of the lowest mean over the seeds that all have."""
+    common = set.intersection(*(set(one) for one in values.values())) if values else set()
+    shared = {name: {seed: one[seed] for seed in common} for name, one in values.items()} if common else values
+    return next(iter(ranked(shared)), None)
+
+
+def _shown(one: Comparison, as_shown: Callable[[float], float]) -> IntervalEstimate:
+    value, low, high = (as_shown(bound) for bound in (one.difference.value, one.difference.low, one.difference.high))
+    return IntervalEstimate(value, low, high, one.difference.n)
+
+
+def _bounds(name: str, one: IntervalEstimate) -> Record:
+    return {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high}
+
+
+def _only_tuned(results: Results, known: set[tuple[Any, ...]]) -> list[Record]:
+    """Connections of which tuning runs alone were made at a depth: they diverge if all of these did."""
+    trials, found = results.trials(), []
+    contests = [contest for contest, _ in results.contests()]
+    for setting, part in groups(trials, [*CONTEST, "depth", "block", "start"]):
+        contest = {name: setting[name] for name in CONTEST}
+        row = _identity(contest, setting)
+        if contest in contests and tuple(row[name] for name in IDENTITY) not in known:
+            diverged = part["status"].eq(Status.DIVERGED).all()
+            found.append(row | {"outcome": DIVERGES if diverged else NOT_RUN, "seeds": 0, "trains": 0})
+    return found
+
+
+def finals_of(results: Results) -> pd.DataFrame:
+    """The final trainings of ``results`` that give verdicts, a row for each seed: the wide table's identity, ``seed``,
+    ``held_out``, ``accuracy``, ``loss`` (NaN where the run diverged) and ``status``."""
+    contests, records = [contest for contest, _ in results.contests()], []
+    for contest, runs in groups(results.training_runs(), CONTEST):
+        if contest not in contests:
+            continue
+        ended = runs[runs["status"].isin(OUTCOMES)]
+        for _, own in ended.groupby(["block", "depth"]):
+            scores = held_out(own)
+            for run in rows_of(own):
+                found = {
+                    "held_out": scores.get(run["seed"]),
+                    "accuracy": run["test_accuracy"],
+                    "loss": run["final_loss"],
+                }
+                records.append(_identity(contest, run) | {"seed": run["seed"], **found, "status": str(run["status"])})
+    table = pd.DataFrame(records, columns=[*IDENTITY, "seed", "held_out", "accuracy", "loss", "status"])
+    return table.sort_values([*IDENTITY, "seed"], ignore_index=True)

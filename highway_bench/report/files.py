@@ -1,0 +1,48 @@
+"""The files of a report: its page, and its figures."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from highway_bench.report.history_links import history_links
+from highway_bench.report.page import PAGE, draw, write_html
+from highway_bench.report.results import Results, Source, open_results
+from highway_bench.writing import writing
+
+
+@dataclass(frozen=True)
+class Report:
+    """The files of a written report: the page, and every figure."""
+
+    page: Path
+    figures: tuple[Path, ...]
+
+
+def write_report(source: Source | Results, out_dir: str | os.PathLike[str]) -> Report:
+    """Write the page of ``source`` into the folder ``out_dir`` and its figures into ``out_dir/figures``.
+
+    ``source`` is a store, its path, a frame of its rows, or ``Results``. Raises ``NothingMeasured`` if there are no
+    rows, and ``BadInput`` if the store cannot be read or the folder cannot be written.
+    """
+    results = source if isinstance(source, Results) else open_results(source)
+    pictures, undrawn = draw(results)
+    page = write_html(results, pictures, undrawn, Path(out_dir) / PAGE, history_links(Path(out_dir)))
+    folder = Path(out_dir) / "figures"
+    paths = [folder / f"{drawn.picture.name}.svg" for drawn in pictures]
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
+        for path, drawn in zip(paths, pictures, strict=True):
+            path.write_text(f"{drawn.svg}\n", encoding="utf-8")
+    return Report(page, tuple(paths))
+
+
+def write_one_file(source: Source | Results, path: str | os.PathLike[str]) -> Path:
+    """Write the page of ``source`` to ``path`` as one file that leads to no other: to mail, or to attach to a paper.
+
+    Raises as ``write_report`` does.
+    """
+    results = source if isinstance(source, Results) else open_results(source)
+    pictures, undrawn = draw(results)
+    return write_html(results, pictures, undrawn, Path(path), {})

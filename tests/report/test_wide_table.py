@@ -1,0 +1,253 @@
+"""The wide table: every number from its rows, words that intervals bear out, and the answers that are read from it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+import highway_bench as hb
+from highway_bench.cli import app
+from highway_bench.errors import UnknownName
+from highway_bench.measure.paired import ALPHA, compare, holm
+from highway_bench.report.choice.columns import COLUMNS, COMPARED, IDENTITY
+from highway_bench.report.choice.kinds import KINDS, kind_named
+from highway_bench.report.choice.known import FOLDER, known_answers, known_finals
+from highway_bench.report.choice.lines import answer_lines, rankings, sentence
+from highway_bench.report.choice.ranking import CRITERIA, depths_of, ranking
+from highway_bench.report.choice.table import finals_of, wide_table
+from highway_bench.report.results import Results
+from highway_bench.results.schema import Row
+
+Make = dict[str, Callable[..., Any]]
+PLAIN = [1.0, 1.1, 1.2, 1.1, 1.0, 1.1, 1.2, 1.0]
+LOSSES = {
+    "plain": [0.1, 0.11, 0.12, 0.105, 0.098],
+    "pre-norm": [0.02, 0.022, 0.021, 0.02, 0.023],
+    "residual": [0.01, 0.011, 0.0105, 0.0102, 0.0111],
+    "highway": [0.5, 0.6, 0.7, 0.5, 0.4],
+}
+
+
+def rows_with(make: Make, losses: dict[str, list[float | None]], curve: bool = True) -> list[Row]:
+    recipe = make["ladder"] | {"steps": 120}
+    cells = [
+        (make["cell"]("trainability", block, "dense", 10, dataset="digits", recipe=recipe, seed=seed), loss)
+        for block, by_seed in losses.items()
+        for seed, loss in enumerate(by_seed)
+    ]
+    return [row for base, loss in cells for row in make["training"](base, loss, rate=0.03, curve=curve)]
+
+
+def timed(make: Make, costs: dict[str, float]) -> list[Row]:
+    bases = {block: make["cell"]("throughput", block, "dense", 10, phase="train-step") for block in costs}
+    return [
+        row for block, cost in costs.items() for row in make["timing"](bases[block], [cost * x for x in PLAIN], PLAIN)
+    ]
+
+
+def of(make: Make, rows: list[Row]) -> dict[str, dict[str, Any]]:
+    table = wide_table(Results(make["frame"](rows)))
+    return {row["connection"]: row for row in table.to_dict("records")}
+
+
+def test_numbers_are_those_of_the_rows(make: Make) -> None:
+    found = of(make, rows_with(make, LOSSES) + timed(make, {"plain": 1.0, "pre-norm": 1.2, "residual": 1.1}))
+    own, reference = found["residual"], found["pre-norm"]
+    held_out = [1.2 * loss for loss in LOSSES["residual"]]
+    assert own["held_out"] == pytest.approx(sum(held_out) / 5)
+    differences = [1.2 * (a - b) for a, b in zip(LOSSES["residual"], LOSSES["pre-norm"], strict=True)]
+    assert own["held_out_difference"] == pytest.approx(sum(differences) / 5)
+    assert own["held_out_word"] == "better"
+    assert (own["held_out_place"], reference["held_out_place"], found["plain"]["held_out_place"]) == (
+        "best", "behind", "behind",
+    )  # fmt: skip
+    assert own["step_ratio"] == pytest.approx(1.1 / 1.2)
+    assert own["step_ratio_low"] <= own["step_ratio"] <= own["step_ratio_high"]
+    # The curves fall by one law: residual is at pre-norm's loss after so many of its 120 steps, in intervals of 6.
+    steps = [
+        120 * math.log(a / 2.3) / math.log(b / 2.3) for a, b in zip(LOSSES["pre-norm"], LOSSES["residual"], strict=True)
+    ]
+    saved = [120 / (6 * math.ceil(one / 6)) for one in steps]
+    assert own["steps_saved"] == pytest.approx(math.exp(sum(map(math.log, saved)) / 5))
+    assert own["seconds_saved"] == pytest.approx(own["steps_saved"] / own["step_ratio"])
+    assert found["plain"]["not_reached"] == 5
+    assert math.isnan(found["plain"]["steps_saved"])
+    assert found["highway"]["outcome"] != "trains"
+    assert pd.isna(found["highway"]["held_out_word"])  # compared where it trains
+
+
+def test_a_connection_of_which_a_seed_diverged_does_not_train(make: Make) -> None:
+    losses: dict[str, list[float | None]] = {**LOSSES, "residual": [*(LOSSES["residual"] * 2)[:9], None]}
+    own = of(make, rows_with(make, losses))["residual"]
+    assert (own["outcome"], own["trains"], own["seeds"]) == ("diverges", 9, 10)
+
+
+def test_of_fewer_than_five_seeds_in_common_there_is_no_word(make: Make) -> None:
+    losses = {"pre-norm": LOSSES["pre-norm"], "residual": LOSSES["residual"], "plain": LOSSES["plain"]}
+    rows = [row for row in rows_with(make, losses) if row["block"] != "residual" or row["seed"] < 5]
+    moved = [row | {"seed": row["seed"] + 3, "digest": f"{row['digest']}+3"} if row["block"] == "residual" else row
+             for row in rows]  # fmt: skip
+    own = of(make, moved)["residual"]
+    assert own["held_out_word"] == "undecided"
+
+
+def test_the_table_has_its_columns_with_types_and_units(make: Make) -> None:
+    table = wide_table(Results(make["frame"](rows_with(make, LOSSES))))
+    for name, column in COLUMNS.items():
+        bounds = (f"{name}_low", f"{name}_high") if column.interval else ()
+        assert {name, *bounds} <= set(table.columns)
+        assert str(table[name].dtype) == column.type, name
+    assert not table.duplicated(list(IDENTITY)).any()
+
+
+@pytest.mark.parametrize(
+    ("differences", "within", "word"),
+    [
+        ([-0.5, -0.52, -0.49, -0.51, -0.5], 0.0, "better"),
+        ([0.5, 0.52, 0.49, 0.51, 0.5], 0.0, "worse"),
+        ([-0.5, 0.6, -0.4, 0.5, 0.1], 0.0, "undecided"),
+        ([-0.005, 0.006, -0.004, 0.005, 0.001], 0.02, "equal"),
+        ([-0.005, -0.0051, -0.0049, -0.005, -0.005], 0.02, "equal"),  # separated from 0, and yet within
+        ([-0.5, -0.52, -0.49, -0.51], 0.0, "undecided"),  # four pairs
+    ],
+)
+def test_the_word_of_a_comparison(differences: list[float], within: float, word: str) -> None:
+    reference = dict.fromkeys(range(len(differences)), 1.0)
+    found = compare({"r": reference, "a": {n: 1 + one for n, one in enumerate(differences)}}, "r", equal_within=within)
+    assert found["a"].word == word
+
+
+def test_an_interval_excludes_0_exactly_where_holms_p_is_below_alpha() -> None:
+    values = {"r": dict.fromkeys(range(8), 0.0)}
+    for number, shift in enumerate((0.02, 0.045, 0.08, 0.3, 1.0)):
+        values[f"{number}"] = {seed: shift + 0.1 * math.sin(7 * seed + number) for seed in range(8)}
+    found = compare(values, "r")
+    alone = [stats.ttest_1samp(list(values[name].values()), 0).pvalue for name in found]
+    assert [one.p for one in found.values()] == pytest.approx(holm(list(map(float, alone))))
+    for one in found.values():
+        assert (one.difference.low > 0 or one.difference.high < 0) == (one.p < ALPHA)
+    assert {one.word for one in found.values()} == {"worse", "undecided"}
+
+
+# ------------------------------------------------------------------------------------------- what is committed
+
+
+def test_the_committed_part_is_small_and_whole() -> None:
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) <= 1_000_000
+    table, finals = known_answers(), known_finals()
+    assert not table.duplicated(list(IDENTITY)).any()
+    counts = finals.groupby(list(IDENTITY), dropna=False).size()
+    measured = table[table["seeds"].gt(0)].set_index(list(IDENTITY))["seeds"]
+    assert counts.sort_index().to_dict() == measured.sort_index().to_dict()
+    assert set(table["outcome"]) <= {"trains", "slow", "fails", "diverges", "not measured", "rate",
+                                     "not enough seeds", "undecided"}  # fmt: skip
+
+
+def test_every_mean_difference_and_word_follows_from_the_committed_finals() -> None:
+    """Computed again from one row a seed, with other code."""
+    table, finals = known_answers(), known_finals()
+    compared = 0
+    for _, part in table.groupby(list(COMPARED)):
+        pairs = part[part["held_out_word"].notna()]
+        for row in pairs.to_dict("records"):
+            own = finals.merge(pd.DataFrame([{name: row[name] for name in IDENTITY}]), on=list(IDENTITY))
+            start = row["reference"].partition(" · ")[2]
+            base = part[part["connection"].eq("pre-norm") & (part["start"].eq(start) if start else True)]
+            other = finals.merge(base[list(IDENTITY)], on=list(IDENTITY))
+            both = own.merge(other, on="seed", suffixes=("", "_r")).dropna(subset=["held_out", "held_out_r"])
+            assert row["held_out"] == pytest.approx(own["held_out"].mean())
+            assert row["held_out_difference"] == pytest.approx((both["held_out"] - both["held_out_r"]).mean())
+            low, high = row["held_out_difference_low"], row["held_out_difference_high"]
+            assert low <= row["held_out_difference"] <= high
+            within = 0.01 if row["data"] == "language" else 0.02 * other["held_out"].mean()
+            equal = -within <= low and high <= within
+            said = "equal" if equal else "better" if high < 0 else "worse" if low > 0 else "undecided"
+            assert row["held_out_word"] == (said if len(both) >= 5 else "undecided")
+            compared += 1
+    assert compared > 100
+
+
+def test_answers_join_the_committed_rows_and_those_of_a_store(make: Make) -> None:
+    table = hb.answers(make["frame"](rows_with(make, LOSSES)))
+    assert set(table["source"]) == {"known", "here"}
+    assert set(table.loc[table["source"].eq("here"), "data"]) == {"digits"}
+    assert table.attrs["units"]["bytes"] == "B"
+
+
+# ------------------------------------------------------------------------------------------- answers in a terminal
+
+
+@pytest.mark.parametrize("what", CRITERIA)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_an_answer_fits_twelve_lines_of_a_hundred_characters(kind: Any, what: str) -> None:
+    table = known_answers()
+    if not (depths := depths_of(table, kind)):
+        pytest.skip(f"{kind.label} is not measured yet")
+    for depth in (*depths, depths[0] + 1, 2 * depths[-1]):
+        lines = answer_lines(table, kind, depth, what)
+        assert len(lines) <= 12
+        assert max(map(len, lines)) <= 100
+        assert len(sentence(rankings(table, kind, depth, what), depth).split()) <= 25
+
+
+def test_what_to_take_is_the_lowest_held_out_loss_of_those_that_train() -> None:
+    table = known_answers()
+    for kind in KINDS:
+        for depth in depths_of(table, kind):
+            one = ranking(table, kind, depth)
+            own = table[table["kind"].eq(kind.family) & table["data"].eq(kind.data) & table["depth"].eq(depth)]
+            best = own[own["held_out_place"].eq("best") & own["protocol"].eq(one.rows[0]["protocol"])]
+            assert one.take == best["connection"].iloc[0]
+            connections = [row["connection"] for row in one.rows]
+            assert len(connections) == len(set(connections))
+            trains = [row["outcome"] == "trains" for row in one.rows]
+            assert trains == sorted(trains, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("MLP", "mlp"), ("Dense", "mlp"), ("ResNet block", "resnet"), ("GPT", "gpt"), ("cnn", "convolution")],
+)
+def test_a_kind_is_found_under_what_people_call_it(name: str, found: str) -> None:
+    assert kind_named(name).name == found
+
+
+def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UnknownName, match="mlp"):
+        kind_named("diffusion")
+
+
+def test_between_two_depths_both_are_shown() -> None:
+    done = CliRunner().invoke(app, ["answer", "mlp", "--depth", "30"])
+    assert done.exit_code == 0
+    assert re.search(r"^20 .*^50 ", done.stdout, re.DOTALL | re.MULTILINE)
+
+
+def test_the_command_needs_no_torch_and_an_empty_folder(tmp_path: Path) -> None:
+    code = "import sys; from highway_bench.cli import app; app(['answer', 'gpt', '--json'], standalone_mode=False); "
+    done = subprocess.run(
+        [sys.executable, "-c", code + "assert 'torch' not in sys.modules, 'torch'"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["depths"][0]["take"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_finals_have_a_row_for_each_seed(make: Make) -> None:
+    finals = finals_of(Results(make["frame"](rows_with(make, LOSSES))))
+    assert len(finals) == sum(map(len, LOSSES.values()))
+    assert finals["loss"].tolist() == [loss for block in sorted(LOSSES) for loss in LOSSES[block]]
