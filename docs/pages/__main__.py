@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -23,22 +23,21 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from docs.pages import claims, history, known_cost, tables
 from docs.pages.committed import Committed, Repetition, Study, profile_of
-from highway_bench.decide.tables import language_in_short
 from highway_bench.decide.tables import tables as decide_tables
 from highway_bench.errors import HighwayBenchError
 from highway_bench.history import Paths
 from highway_bench.history.files import write_text
 from highway_bench.peers.table import peer_table, peer_tables
-from highway_bench.report.answer_table import answer_table
 from highway_bench.report.choice.columns import KNOWN
 from highway_bench.report.choice.known import FINALS, FOLDER, TABLE, bytes_of
 from highway_bench.report.choice.table import finals_of, wide_table
+from highway_bench.report.choice.taken import taken
 from highway_bench.report.columns import Head, Shown
 from highway_bench.report.definitions import DEFINITIONS
 from highway_bench.report.figures import NothingToShow, Picture, figures, svg_text
+from highway_bench.report.figures.overview import overview_picture
 from highway_bench.report.format import between, quantity, three
 from highway_bench.report.markdown import markdown_table, shown_lines
-from highway_bench.report.matrix import MatrixCell, matrices
 from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
 from highway_bench.report.sections.base import sections
@@ -53,7 +52,6 @@ PAGES = {"README": ("depth", "decide"), "depth": ("depth",), "start": ("start",)
 OF_CLAIMS = ("README", "literature")
 """The pages that show the rows of all reproductions."""
 TEXT = re.compile(r"<(title|desc|text)\b[^>]*>(.*?)</\1>", re.DOTALL)
-FONTS = ("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
 
 
 class Site:
@@ -74,7 +72,7 @@ class Site:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
-        templates.filters |= {"table": markdown, "three": three, "prose": inspect.getdoc, "matrix_row": matrix_row}
+        templates.filters |= {"table": markdown, "three": three, "prose": inspect.getdoc}
         templates.globals |= {**HELPERS, **self.studies, "site": self}
         for page in pages or PAGES:
             used = [self.studies[name] for name in PAGES[page]]
@@ -87,10 +85,16 @@ class Site:
     def repetitions(self) -> list[Repetition]:
         return self.committed.repetitions()
 
+    @cache  # noqa: B019 (a site is made once)
     def known(self) -> dict[str, pd.DataFrame]:
         """The tables that travel with the package, by the names of their files."""
         results = self.studies["decided"].results
         return {} if results is None else {TABLE: wide_table(results, KNOWN), FINALS: finals_of(results)}
+
+    def overview(self, table: pd.DataFrame) -> str:
+        """The overview of the wide table, in Markdown; the table itself becomes a file."""
+        self.files["answers.csv"] = table.to_csv(index=False, float_format="%.4g")
+        return self.pictures("overview", [overview_picture(table)])
 
     @property
     def machines(self) -> list[history.MachineHistory]:
@@ -128,8 +132,8 @@ class Site:
         for one in every:
             stem = one.name if one.name.startswith(prefix) else f"{prefix}-{one.name}"
             path = next(name for name in numbered(f"images/{stem}") if name not in self.files)
-            svg = svg_text(one, outlined=False).replace(f"{one.name}-", "")  # ids need no name in a file of their own
-            self.files[path] = svg.replace(*FONTS) + "\n"
+            svg = svg_text(one).replace(f"{one.name}-", "")  # ids need no name in a file of their own
+            self.files[path] = svg + "\n"
             lines += [f"![{one.title}]({path})", "", f"*{one.caption}*", ""]
         return "\n".join(lines)
 
@@ -183,12 +187,6 @@ def markdown(shown: Shown, explained: set[Head] | None = None) -> str:
     return "\n".join(shown_lines(shown, explained)) if shown.entries else ""
 
 
-def matrix_row(row: tuple[str, str, Sequence[MatrixCell]]) -> list[str]:
-    """A row of a matrix in Markdown."""
-    block, _, cells = row
-    return [block, *(", ".join(cell.lines) for cell in cells)]
-
-
 def ratio_table(results: Results) -> Shown:
     """Each block's step time over plain's, in the phase in which costs are compared; plain's step in time."""
     timed, baseline = results.ratios(), results.about.baseline
@@ -227,23 +225,16 @@ def gate_tables(results: Results) -> list[Shown]:
 
 
 HELPERS: Mapping[str, Any] = {
-    "accuracy_gaps": tables.accuracy_gaps,
-    "accuracy_tally": tables.accuracy_tally,
-    "answer_table": answer_table,
     "between": between,
     "byte_table": byte_table,
     "by_verdict": claims.by_verdict,
     "claim_lines": claims.claim_lines,
     "group_of": claims.group_of,
     "decide_tables": decide_tables,
-    "equations": tables.equations,
     "definitions": dict(DEFINITIONS),
     "gate_tables": gate_tables,
     "headings": set,
-    "in_short": tables.in_short,
-    "language_in_short": language_in_short,
     "markdown_table": lambda heads, rows: "\n".join(markdown_table(heads, rows)),
-    "matrices": matrices,
     "mode_table": mode_table,
     "peer_spans": lambda results: tables.peer_spans(peer_table(results.rows)),
     "peer_tables": lambda results: peer_tables(peer_table(results.rows)) if results else [],
@@ -251,6 +242,7 @@ HELPERS: Mapping[str, Any] = {
     "ratio_table": ratio_table,
     "start_tables": start_tables,
     "summary_tables": lambda results: [one for one in summary_tables(results) if one.name.startswith("summary")],
+    "taken": taken,
     "tally": claims.tally,
 }
 """What templates call."""
@@ -284,7 +276,7 @@ def is_stored(table: pd.DataFrame, path: Path) -> bool:
 
 def others(written: Mapping[str, str], folder: Path) -> list[Path]:
     """The pages and figures of ``folder`` that are not ``written``."""
-    present = [*folder.glob("*.md"), *folder.glob("images/*.svg")]
+    present = [*folder.glob("*.md"), *folder.glob("*.csv"), *folder.glob("images/*.svg")]
     return [path for path in sorted(present) if str(path.relative_to(folder)) not in written]
 
 

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from docs.pages.committed import Study, words_of
-from highway_bench.measure.paired import ALPHA
-from highway_bench.measure.statistics import IntervalEstimate, t_interval
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Record, Shown, shown
-from highway_bench.report.format import between, listed, three, times
-from highway_bench.report.labels import data_name, title_of
-from highway_bench.report.ratio import is_decided
+from highway_bench.report.format import three
 from highway_bench.report.results import Results
-from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of, without_start
-from highway_bench.report.tables.answer import NOT_MEASURED, TIED, TIES, Answer
-from highway_bench.success.ladder import TRAINS
+from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
 
 
 def by_block(
@@ -49,106 +42,6 @@ def without_lone_blocks(study: Study) -> Study:
     contests = groups(rows[rows["task"] == "trainability"], anywhere)
     alone = [part.index for _, part in contests if len(set(part["label"])) == 1]
     return replace(study, rows=study.rows.drop(pd.Index([]).append(alone)))
-
-
-def in_short(results: Results) -> Iterator[str]:
-    """For each contest that was measured, what to use at each depth, at which cost, and with which caveat."""
-    higher: dict[str, list[AccuracyGap]] = {}
-    for gap in accuracy_gaps(results):
-        if gap.is_higher:
-            higher.setdefault(gap.contest, []).append(gap)
-    measured = [answer for answer in results.answer() if answer.verdict != NOT_MEASURED]
-    for family, group in groupby(measured, key=lambda answer: answer.family):
-        own = list(group)
-        depths: dict[str, list[str]] = {}
-        for answer in own:
-            depths.setdefault(choice(answer), []).append(str(answer.depths[0]))
-        sentences = ["; ".join(f"depth {listed(at)} {text}" for text, at in depths.items()) + "."]
-        ratios = {
-            str(answer.depths[0]): cost["ratio"]
-            for answer in own
-            for cost in answer.costs
-            if cost["block"] == answer.best and is_decided(cost["ratio"], cost["ratio_low"], cost["ratio_high"])
-        }
-        if ratios:
-            low, high = times(min(ratios.values())), times(max(ratios.values()))
-            least_to_most = low if low == high else f"{low} to {high}"
-            at = "" if len(ratios) == len(own) else f" at depth {listed([*ratios])}"
-            sentences.append(f"A step of the first named takes {least_to_most} plain's{at} (intervals below).")
-        sentences += [
-            f"At depth {gap.depth} `{gap.best}` has a higher test accuracy than `{gap.lowest_loss}`, by "
-            f"{three(gap.points.value)} {between(gap.points.low, gap.points.high)} points ({gap.points.n} seeds, "
-            "one test set)."
-            for gap in higher.get(family, ())
-        ]
-        yield f"**{family}**: {' '.join(sentences)}"
-
-
-def accuracy_tally(results: Results) -> str:
-    """At how many depths a connection has a measurably higher test accuracy than that of the lowest loss."""
-    gaps = list(accuracy_gaps(results))
-    others = [gap for gap in gaps if gap.best != gap.lowest_loss]
-    higher = sum(gap.is_higher for gap in gaps)
-    return (
-        f"another connection than the one of the lowest loss is first at {len(others)} of {len(gaps)} depths of the "
-        f"families, and measurably ahead of it at {higher}"
-    )
-
-
-def equations(results: Results) -> str:
-    """The equations of plain and of the connections to use, in a sentence."""
-    used = [without_start(block).partition(" ")[0] for answer in results.answer() for block in answer.use]
-    known = {name: results.about.blocks.get(name, {}).get("equation") for name in [results.about.baseline, *used]}
-    return "; ".join(f"`{name}` {equation}" for name, equation in known.items() if equation)
-
-
-def choice(answer: Answer) -> str:
-    """What to use by an answer, in a phrase."""
-    if not answer.use:
-        return f"none can be named ({answer.reason})"
-    if len(answer.use) > TIES:
-        return f"`{answer.best}` has the lowest loss of {len(answer.use)} that are tied"
-    names = listed([f"`{block}`" for block in answer.use], last="or")
-    tied = " (tied)" if answer.verdict == TIED else ""
-    return names + tied + (" (of those judged)" if answer.not_judged else "")
-
-
-class AccuracyGap(NamedTuple):
-    """At one depth of a contest, the block of the highest mean test accuracy of those that train, and by how many
-    points it is above the block of the lowest training loss. Seeds with which one of them diverged do not count. The
-    interval is corrected for the choice among these blocks (Bonferroni)."""
-
-    contest: str
-    depth: int
-    lowest_loss: str
-    best: str
-    points: IntervalEstimate
-
-    @property
-    def is_higher(self) -> bool:
-        """Whether the interval of the difference lies above 0."""
-        return self.points.low > 0
-
-
-def accuracy_gaps(results: Results) -> Iterator[AccuracyGap]:
-    """The test accuracies at every depth at which several blocks train."""
-    contests, runs = results.contests(), list(groups(results.training_runs(), CONTEST))
-    every = [contest for contest, _ in contests]
-    lowest = {(answer.family, *answer.depths): answer.best for answer in results.answer() if answer.best}
-    for contest, part in contests:
-        single = next(of for setting, of in runs if setting == contest)
-        name = title_of(contest, every, data_name)
-        for depth in sorted(set(part["depth"])):
-            rungs = part[part["depth"].eq(depth) & part["verdict"].eq(TRAINS) & part["test_accuracy"].notna()]
-            if len(rungs) < 2:
-                continue
-            own = single[single["depth"].eq(depth) & single["block"].isin(rungs["block"])]
-            seeds = 100 * own.pivot_table(index="seed", columns="block", values="test_accuracy").dropna()
-            if seeds.empty:
-                continue
-            best, first = str(seeds.mean().idxmax()), lowest[name, int(depth)]
-            confidence = 1 - ALPHA / (len(rungs) - 1)
-            yield AccuracyGap(name, int(depth), first, best, t_interval(seeds[best] - seeds[first], confidence))
 
 
 def provenance(studies: Iterable[Study]) -> Shown:

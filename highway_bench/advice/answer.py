@@ -13,13 +13,14 @@ from optuna.study import Study
 from highway_bench.advice.building import building_line
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.costs import RelativeCost
-from highway_bench.advice.finals import ALPHA, MOST, Behind, JudgedFinals, QualityVerdict
+from highway_bench.advice.finals import ALPHA, MOST, MOST_SEEDS, Behind, JudgedFinals, QualityVerdict
 from highway_bench.advice.learning import Learning
 from highway_bench.advice.plain_values import plain_advice
 from highway_bench.decide.candidate import REFERENCE
 from highway_bench.report.format import counted, first_of, listed, quantity, signed, three
-from highway_bench.report.tables.answer import MOST_NAMED, MOST_SEEDS
 
+MOST_NAMED: Final = 8
+"""Of more connections in a list, some are named and the others counted."""
 CONFIDENCE: Final = f"{100 * (1 - ALPHA):g} %"
 
 

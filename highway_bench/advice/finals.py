@@ -15,13 +15,14 @@ from statistics import fmean
 from typing import Final, Generic
 
 from highway_bench.measure.paired import Contrast, Name, contrasts, ranked
-from highway_bench.report.tables.answer import MOST_SEEDS
 
 ALPHA: Final = 0.02
 """Of all comparisons with the best together. It is below the usual 0.05, because the best is chosen by the same losses,
 and because a wrong "take" costs the user more than an "undecided"."""
 EQUAL: Final = 0.01
 """Leaders whose interval of the relative difference lies within ± this are equal."""
+MOST_SEEDS: Final = 100
+"""More seeds than this are not named as the number that would decide."""
 MOST: Final = 1000.0
 """Relative differences are cut here: two seeds that scatter widely give an interval that no number holds."""
 

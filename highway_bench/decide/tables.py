@@ -120,29 +120,6 @@ def tries_shown(trials: pd.DataFrame) -> Shown:
     )
 
 
-def language_in_short(results: Results) -> list[str]:
-    """A sentence for each width and depth at which connections were compared with pre-norm on language."""
-    runs = results.training_runs()
-    table = contrast_table(runs[runs["dataset"] == LANGUAGE])
-    return [
-        f"depth {setting['depth']:g}, width {setting['nominal_width']:g}, against "
-        f"{listed([f'`{name}`' for name in sorted(set(part['reference']))])}: {'; '.join(_by_verdict(part))}."
-        for setting, part in (groups(table[table["equal_steps"]], SETTING) if len(table) else [])
-    ]
-
-
-def _by_verdict(contrasted: pd.DataFrame) -> list[str]:
-    texts = []
-    for verdict, part in contrasted.sort_values("difference").groupby("verdict", sort=False):
-        named = [
-            f"`{row['block']}` "
-            + (f"({row['diverged']} of {row['runs']} diverged)" if verdict == UNSTABLE else _difference(row))
-            for row in rows_of(part)
-        ]
-        texts.append(f"{verdict}: {listed(named)}")
-    return texts
-
-
 def contrast_table(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per width, depth, block and number of steps: the held-out bits and the contrast with pre-norm.
 

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from highway_bench import terminal
-from highway_bench.report.answer_table import answer_table
+from highway_bench.report.choice.table import wide_table
+from highway_bench.report.choice.taken import taken
 from highway_bench.report.columns import Head, Shown
 from highway_bench.report.results import Results
 from highway_bench.report.rows import Runs
@@ -17,12 +18,13 @@ from highway_bench.report.summary_tables import failure_table, folded_tables, su
 
 
 def print_summary(rows: pd.DataFrame | Results, console: Console, runs: Runs | None = None) -> None:
-    """Print the summary, the answer and the failures. Without a summary the tables of folded sections are printed.
+    """Print the summary, what to take and the failures. Without a summary the tables of folded sections are printed.
 
     ``runs`` are the runs of the store of ``rows``. Raises ``NothingMeasured`` for an empty frame.
     """
     results = rows if isinstance(rows, Results) else Results(rows, runs or {})
-    print_tables([*(summary_tables(results, brief=True) or folded_tables(results)), answer_table(results)], console)
+    tables = [*(summary_tables(results, brief=True) or folded_tables(results)), taken(wide_table(results))]
+    print_tables([shown for shown in tables if shown.entries], console)
     failed = failure_table(results)
     if failed.entries:
         console.print()

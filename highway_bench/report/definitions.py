@@ -20,13 +20,10 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
     ),
     *EXPLAINED.items(),
     (
-        "ahead, tied",
-        "Of the connections that train at a depth, the one of lowest mean final loss is compared with each other: "
-        "the geometric mean over seeds of the ratio of their final losses, with Student's t interval, at the level "
-        "at which Holm's procedure judges the comparison (5 % for all of them together). It is ahead if every "
-        "interval excludes 0 %; those whose interval includes 0 % are tied with it. A diverged run counts with the "
-        "largest finite loss of these connections. “About 14 would decide”: with so many seeds a difference as large "
-        "as the measured one would be significant with a probability of 80 %.",
+        "best, not separated, behind",
+        "Of the connections that train at a depth, the one of lowest mean is the best. Each other is compared with it "
+        "seed by seed, by Student's t at the level of Holm's procedure (5 % for all of them together): it is behind if "
+        "the interval excludes 0, and else not separated from the best, which does not say that they are equal.",
     ),
     (
         "chance, threshold",
@@ -43,11 +40,6 @@ DEFINITIONS: Final[tuple[tuple[str, str], ...]] = (
         "final loss [low, high]",
         f"The mean of the last {TAIL:.0%} of a run's training losses, as the geometric mean over seeds with the 95 % t "
         "interval of the logarithm. If a run diverged: the median with that run as infinite, without interval.",
-    ),
-    (
-        "to threshold",
-        "Seconds of training until the mean loss first reaches the threshold, as the median over seeds. A seed that "
-        "never reaches it counts as infinite.",
     ),
     (
         "step ÷ plain's [low, high]",

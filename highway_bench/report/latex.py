@@ -1,4 +1,4 @@
-"""Tables as LaTeX for papers, in the style of booktabs: the answer, the matrices and one row per connection."""
+"""Tables as LaTeX for papers, in the style of booktabs: what to take, and one row per connection."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 
 import pandas as pd
 
-from highway_bench.report.answer_table import answer_table
+from highway_bench.report.choice.table import wide_table
+from highway_bench.report.choice.taken import taken
 from highway_bench.report.columns import Head, Shown
-from highway_bench.report.matrix import Matrix, matrices
 from highway_bench.report.results import Results
 from highway_bench.report.summary_tables import summary_tables
 from highway_bench.writing import writing
@@ -52,8 +52,7 @@ def write_latex(results: Results, folder: str | os.PathLike[str]) -> list[Path]:
 
     The tables need the package booktabs. Raises ``BadInput`` if the folder cannot be written.
     """
-    grids = [_of_matrix(matrix, number) for number, matrix in enumerate(matrices(results), start=1)]
-    tables = [shown for shown in (answer_table(results), *grids, *summary_tables(results)) if shown.entries]
+    tables = [shown for shown in (taken(wide_table(results)), *summary_tables(results)) if shown.entries]
     paths = [Path(folder) / f"{shown.name}.tex" for shown in tables]
     with writing(folder):
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -85,9 +84,3 @@ def escaped(text: object) -> str:
 
 def _alignment(head: Head, longest: int) -> str:
     return "r" if head.number else r"p{0.2\linewidth}" if longest > LONG else "l"
-
-
-def _of_matrix(matrix: Matrix, number: int) -> Shown:
-    heads = (Head("connection", number=False), *(Head(f"depth {depth}", number=False) for depth in matrix.depths))
-    entries = tuple((name, *(", ".join(cell.lines) for cell in cells)) for name, _, cells in matrix.rows)
-    return Shown(f"matrix-{number}", matrix.title, heads, entries, matrix.note)

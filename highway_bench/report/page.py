@@ -1,17 +1,20 @@
-"""The HTML page of a store: a single file without JavaScript that needs no network."""
+"""The HTML page of a store: a single file that needs no network."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from highway_bench.provenance.machine import labels
-from highway_bench.report.answer_table import answer_table
+from highway_bench.report.choice.answers import answers
+from highway_bench.report.choice.screen import screen
 from highway_bench.report.columns import Shown
 from highway_bench.report.definitions import DEFINITIONS
 from highway_bench.report.figures import NothingToShow, Picture, every_figure, svg_text
@@ -19,7 +22,6 @@ from highway_bench.report.format import counted
 from highway_bench.report.further_values import all_results, further_tables
 from highway_bench.report.gaps import not_measured
 from highway_bench.report.glossary import glossary
-from highway_bench.report.matrix import matrices
 from highway_bench.report.provenance import provenance_of
 from highway_bench.report.results import Results
 from highway_bench.report.sections import ReportSection, every_section
@@ -28,8 +30,6 @@ from highway_bench.report.summary_tables import failure_table, summary_tables
 from highway_bench.writing import writing
 
 PAGE: Final = "index.html"
-ANSWER: Final = "answer"
-"""The section of figures that are not folded away."""
 
 
 class Drawn(NamedTuple):
@@ -74,10 +74,8 @@ def write_html(
         title="Which layer connection to use",
         subtitle=_subtitle(results),
         css=Markup(_resource("page.css")),
-        answer=answer_table(results),
-        verdicts=[answer.verdict for answer in results.answer()],
-        matrices=matrices(results),
-        pictures=_elements(pictures, ANSWER),
+        script=Markup(_resource("page.js")),
+        screen=screen(answers(results)),
         folded=_folded(results, pictures),
         tables=all_results(results),
         failed=failure_table(results),
@@ -129,7 +127,15 @@ def _resource(name: str) -> str:
 
 def _template(name: str) -> Any:
     # Everything is escaped: names of blocks, messages and commands come from outside.
-    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(_resource(name))
+    loader = PackageLoader("highway_bench.report")
+    templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    templates.filters |= {"chip": itemgetter("name", "label"), "runs_of": _runs_of}
+    return templates.get_template(name)
+
+
+def _runs_of(entries: Iterable[Mapping[str, Any]], key: str) -> list[list[Mapping[str, Any]]]:
+    """``entries`` in runs of equal ``key``."""
+    return [list(run) for _, run in groupby(entries, key=itemgetter(key))]
 
 
 def _subtitle(results: Results) -> str:

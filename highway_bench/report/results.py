@@ -11,7 +11,6 @@ import pandas as pd
 from highway_bench.cell import MODES
 from highway_bench.report.derived import Derived, once
 from highway_bench.report.tables import (
-    conflicts,
     costs,
     counts,
     failures,
@@ -26,9 +25,7 @@ from highway_bench.report.tables import (
     summary,
     trainability,
 )
-from highway_bench.report.tables.answer import Answer, answers
 from highway_bench.report.tables.by_axis import by_axis
-from highway_bench.report.tables.conflicts import ConflictingVerdict
 from highway_bench.report.tables.trainability import Contests
 from highway_bench.results.store import Store
 
@@ -49,13 +46,6 @@ class Results(Derived):
 
     Raises ``NothingMeasured`` for a frame without rows and ``BadInput`` for a frame without the schema's columns.
     """
-
-    @once
-    def answer(self) -> list[Answer]:
-        """For each contest and depth, which block to use, which to avoid, by what margin, at what cost, how sure; then,
-        for each family, the depths that were not measured."""
-        timed = self._timed()
-        return answers(self.contests(), self.training_runs(), self.costs(), timed, self.rows, self.about)
 
     @once
     def phase(self) -> str:
@@ -166,11 +156,6 @@ class Results(Derived):
         ``intercept``, over the ``n`` depths that train and whose best rate is inside of those tried; NaN for fewer than
         three. ``edges`` is the number of depths left out because their best rate is at an end."""
         return self.with_units(rates.rate_slopes(self.best_rates(), self.about), "trainability")
-
-    @once
-    def conflicting_verdicts(self) -> list[ConflictingVerdict]:
-        """Blocks that train with one initialisation, options or kind of branch, and not with another."""
-        return conflicts.conflicting_verdicts(self.contests(), self.about)
 
     @once
     def ratios(self) -> pd.DataFrame:

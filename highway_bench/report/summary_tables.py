@@ -168,5 +168,4 @@ TRAINED: Final = (
     column.words("verdict", "verdict"),
     column.spread("final_loss", "final loss", "loss_low", "loss_high", "1", "nat, with a 95 % t interval"),
     column.percent("test_accuracy", "test accuracy", "mean over seeds"),
-    column.reached("seconds_to_threshold", "to threshold", "s", "median training time until the loss threshold"),
 )

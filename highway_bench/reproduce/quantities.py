@@ -59,7 +59,8 @@ class Quantity:
     def __str__(self) -> str:
         exact = self.low == self.high
         whole = exact and float(self.value).is_integer()
-        value = f"{count(self.value) if whole else three(self.value)}{with_space(self.unit)}"
+        unit = with_space(self.unit) if math.isfinite(self.value) else ""
+        value = f"{count(self.value) if whole else three(self.value)}{unit}"
         interval = "" if exact else between(self.low, self.high)
         runs = f"(n = {self.n})" if self.n > 1 else ""
         return " ".join(filter(None, [f"{self.name}:" if self.name else "", value, interval, runs]))

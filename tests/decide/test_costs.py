@@ -12,6 +12,7 @@ from highway_bench.decide.costs import CostPart, cost_cells, costs
 from highway_bench.decide.part import Part
 from highway_bench.decide.protocol import Trainer, get_part
 from highway_bench.measure.roofline import Roofline
+from highway_bench.report.choice.table import wide_table
 from highway_bench.report.results import open_results
 from highway_bench.tasks import tasks
 from tests.comparison.conftest import FormulaEngine
@@ -57,16 +58,14 @@ def test_the_answer_has_the_costs_of_what_was_trained(tmp_path: Path, monkeypatc
     both = tuple(replace(first, template=TEMPLATE.but(block=block)) for block in ("plain", "pre-norm"))
     store = tmp_path / "s.sqlite"
     Trainer(store, FormulaEngine({"plain": 0.2, "pre-norm": 0.1})).train(Part("tiny", both))
-    without = [answer for answer in open_results(store).answer() if answer.use]
-    assert without
-    assert not any(cost["bytes_per_layer"] > 0 for answer in without for cost in answer.costs)
+    without = wide_table(open_results(store))
+    assert len(without)
+    assert without["bytes"].isna().all()
     part, inline = CostPart("costs", both), InlineEngine(tmp_path)
     ends = Trainer(store, inline).train(part)
     assert set(ends) == {cell for one in both for cell in cost_cells(one)} == set(inline.cells)
     assert Trainer(store, again := InlineEngine(tmp_path)).train(part) == ends
     assert again.cells == []
-    answers = [answer for answer in open_results(store).answer() if answer.use]
-    assert {answer.depths for answer in answers} == {(1,), (2,)}
-    for answer in answers:
-        assert {cost["block"] for cost in answer.costs} == set(answer.use)
-        assert all(cost["bytes_per_layer"] > 0 and cost["step_time"] > 0 for cost in answer.costs)
+    table = wide_table(open_results(store))
+    assert set(table["depth"]) == {1, 2}
+    assert table["bytes"].gt(0).all()

@@ -22,7 +22,7 @@ def printed(frame: pd.DataFrame, width: int = 160) -> str:
 
 def test_the_summary_has_the_answer_a_row_a_block_and_the_failures(standard: pd.DataFrame) -> None:
     text = printed(standard)
-    assert "Which connection to use" in text
+    assert "Which connection to take" in text
     assert "highway-free" in text
     assert "stopped after 300 s" in text
     assert max(len(line) for line in text.splitlines()) <= 160

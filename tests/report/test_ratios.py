@@ -15,7 +15,6 @@ import pytest
 from rich.console import Console
 
 from highway_bench.measure.clock import ALL_DISTURBED
-from highway_bench.report.answer_table import answer_table
 from highway_bench.report.console import print_summary
 from highway_bench.report.figures.step_time import step_time_ratio
 from highway_bench.report.files import write_report
@@ -68,10 +67,10 @@ def trained(make: Make) -> list[Row]:
 def rendered(frame: pd.DataFrame, folder: Path) -> dict[str, str]:
     """What a reader sees of ``frame``: the page's text, titles and descriptions of figures too, and the terminal's."""
     page = write_report(frame, folder).page.read_text(encoding="utf-8")
-    page = re.sub(r"(?s)<style>.*?</style>|<path[^>]*>|<[^>]+>", " ", page)
+    page = re.sub(r"(?s)<style>.*?</style>|<script.*?</script>|<path[^>]*>|<[^>]+>", " ", page)
     out = io.StringIO()
     print_summary(frame, Console(file=out, width=1000))
-    return {"page": page, "terminal": out.getvalue()}
+    return {"page": " ".join(page.split()), "terminal": out.getvalue()}
 
 
 CASES = {
@@ -111,7 +110,6 @@ def test_titles_and_sentences_name_what_is_undecided(make: Make) -> None:
     frame = make["frame"](timed(make, 0.6))
     (picture,) = step_time_ratio(Results(frame))
     assert re.search(r"step ÷ plain's undecided \[.+, .+\] \(highway, dense, depth 10\)$", picture.title)
-    assert "undecided [" in answer_table(Results(frame)).entries[0][-1]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +172,6 @@ def test_of_cells_that_were_timed_twice_the_one_with_more_samples_is_quoted_ever
     wanted = both.iloc[1]
     text = quoted(wanted["ratio"], wanted["ratio_low"], wanted["ratio_high"])
     assert text.startswith("undecided [")
-    assert f"highway {text}" in answer_table(Results(frame)).entries[0]
     (table,) = summary_tables(Results(frame))
     at = [head.text for head in table.heads].index("forward step ÷ plain's")
     assert [row[at] for row in table.entries] == ["1", text]

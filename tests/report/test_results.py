@@ -76,7 +76,6 @@ def test_a_table_is_computed_once_and_a_caller_s_change_stays_the_caller_s(
     monkeypatch.setattr(step_times, "step_times", lambda *given: calls.append(given) or compute(*given))
     results = Results(make["frame"](make["whole"](("plain", "highway"), families=("dense",))))
     results.summary()
-    results.answer()
     table = results.step_times()
     table["ratio"] = 0.0
     assert len(calls) == 1
@@ -194,5 +193,3 @@ def test_costs_of_a_block_that_was_not_trained_are_not_lost(make: Make) -> None:
     listed = results.summary()[["family_label", "block"]].drop_duplicates().to_numpy().tolist()
     assert ["conv", "highway"] in listed
     assert ["dense", "my-block"] in listed
-    answers = {answer.family: answer for answer in results.answer()}
-    assert [cost["block"] for cost in answers["conv"].costs] == ["highway"]

@@ -182,9 +182,6 @@ def test_what_trains_in_more_steps_is_slow(make: Make) -> None:
     verdicts = dict(zip(table["block"][is_short], table["verdict"][is_short], strict=True))
     assert verdicts == {"plain": "slow", "residual": "fails", "highway": "trains"}
     assert set(table["verdict"][~is_short]) == {"no verdict"}
-    (answer,) = results.answer()
-    assert [one.block for one in answer.avoid] == ["residual"]
-    assert "slow: plain" in answer.reason
 
 
 def test_runs_that_did_not_finish_leave_a_verdict_open(make: Make) -> None:
@@ -193,7 +190,6 @@ def test_runs_that_did_not_finish_leave_a_verdict_open(make: Make) -> None:
     frame = pd.concat([frame, make["frame"]([lost | {"metric": "", "status": "timeout", "message": "too slow"}])])
     row = of(Results(frame).trainability(), block="plain")
     assert (row["n"], row["unfinished"], row["verdict"]) == (4, 1, "undecided")
-    assert [answer.verdict for answer in Results(frame).answer()] == ["undecided"]
 
 
 def test_trials_of_a_search_count_for_nothing(make: Make) -> None:
@@ -205,8 +201,6 @@ def test_trials_of_a_search_count_for_nothing(make: Make) -> None:
 def test_short_runs_have_no_verdict(make: Make) -> None:
     frame = ladder(make, {("plain", 10): [0.1] * 10}, recipe={"verdict": False})
     assert of(Results(frame).trainability(), block="plain")["verdict"] == "no verdict"
-    (answer,) = Results(frame).answer()
-    assert (answer.verdict, answer.reason) == ("not measured", "one short run per connection")
 
 
 def test_summary_puts_all_blocks_at_the_deepest_depth_that_some_block_trains(make: Make) -> None:
@@ -256,31 +250,6 @@ def test_a_frontier_that_moves_with_the_steps_is_limited_by_the_budget(make: Mak
     table = Results(pd.concat([short, longer])).summary()
     assert set(table.loc[table["block"] == "plain", "limited"]) == {True}
     assert set(table.loc[table["block"] == "residual", "limited"]) == {False}
-
-
-def test_verdicts_that_depend_on_the_start_or_the_branch_are_listed_as_conflicting(make: Make) -> None:
-    rows = []
-    for family, options, losses in (
-        ("dense", "{}", [None] * 5),
-        ("dense", '{"init":"scaled-branch"}', [0.1] * 5),
-        ("dense-pair", "{}", [0.1] * 5),
-    ):
-        for seed, loss in enumerate(losses):
-            base = make["cell"](
-                "trainability",
-                "residual",
-                family,
-                10,
-                dataset="mnist-5k",
-                recipe=make["ladder"],
-                seed=seed,
-                family_options=options,
-                digest=f"{family}{options}{seed}",
-            )
-            rows += make["training"](base, loss, rate=0.1)
-    frame = make["frame"](rows)
-    conflicts = {(one.trains, one.stalls): one.depths for one in Results(prepared(frame)).conflicting_verdicts()}
-    assert conflicts == {("dense · scaled-branch", "dense"): (10,), ("dense-pair", "dense"): (10,)}
 
 
 def test_failures_are_listed_with_reason_and_outcomes_are_not(make: Make) -> None:
@@ -484,10 +453,7 @@ def test_machines_are_never_pooled_and_are_named_where_there_are_several(make: M
     assert set(table["n"]) == {5}
     assert of(table, block="plain", machine="Other CPU")["k"] == 0
     assert list(Results(both).summary()["machine"]) == ["Example CPU, 2 cores"] * 2 + ["Other CPU"] * 2
-    assert [answer.family for answer in Results(both).answer()] == [
-        "dense on digits, Example CPU, 2 cores", "dense on digits, Other CPU"]  # fmt: skip
     assert len(success_rate(Results(prepared(both)))) == 2
-    assert "CPU" not in Results(one).answer()[0].family
 
 
 def test_a_contest_that_went_on_on_another_machine_is_one(make: Make) -> None:
@@ -501,41 +467,6 @@ def test_a_contest_that_went_on_on_another_machine_is_one(make: Make) -> None:
     assert (list(table["n"]), set(table["machine"])) == ([5, 5], {"Example CPU, 2 cores"})
     assert (table["step_seconds"] < 1).all()
     assert set(results.training_runs()["ran_on"]) == {"Example CPU, 2 cores", "Other CPU"}
-    assert "CPU" not in results.answer()[0].family
-
-
-def test_verdicts_of_two_budgets_do_not_conflict(make: Make) -> None:
-    good, bad = ladder(make, {("plain", 10): [0.1] * 5}), ladder(make, {("plain", 10): [2.0] * 5})
-    longer = json.dumps(json.loads(good["recipe"].iloc[0]) | {"steps": 100_000})
-    pair = good.assign(family="dense-pair", digest=good["digest"] + "/pair")
-    assert len(Results(pd.concat([bad, pair])).conflicting_verdicts()) == 1
-    assert Results(pd.concat([bad, pair.assign(recipe=longer)])).conflicting_verdicts() == []
-
-
-def test_verdicts_of_two_machines_do_not_conflict(make: Make) -> None:
-    good, bad = {("plain", 10): [0.1] * 5}, {("plain", 10): [2.0] * 5}
-    deep = ladder(make, good, machine="Other CPU").assign(family="dense-pair")
-    assert Results(pd.concat([ladder(make, bad), deep])).conflicting_verdicts() == []
-    (conflict,) = Results(
-        pd.concat([ladder(make, bad), deep, ladder(make, bad, machine="Other CPU")])
-    ).conflicting_verdicts()
-    assert (conflict.block, conflict.trains, conflict.stalls) == ("plain", "dense-pair", "dense")
-    assert (conflict.depths, conflict.machine) == ((10,), "Other CPU")
-
-
-def test_a_share_that_may_be_that_of_one_that_trains_is_no_conflict(make: Make) -> None:
-    """At 4 of 5 seeds Wilson's interval reaches 96 %."""
-    frame = ladder(make, {("plain", 10): [0.1] * 4 + [2.0]})
-    pair = ladder(make, {("plain", 10): [0.1] * 5}).assign(family="dense-pair")
-    assert Results(pd.concat([frame, pair])).conflicting_verdicts() == []
-
-
-def test_shares_that_the_seeds_do_not_separate_are_no_conflict(make: Make) -> None:
-    """6 of 10 surely fails, but it does not differ significantly from 5 of 5."""
-    pair = ladder(make, {("plain", 10): [0.1] * 5}).assign(family="dense-pair")
-    for trained, conflicts in ((6, 0), (2, 1)):
-        frame = ladder(make, {("plain", 10): [0.1] * trained + [2.0] * (10 - trained)})
-        assert len(Results(pd.concat([frame, pair])).conflicting_verdicts()) == conflicts
 
 
 def test_a_depth_at_which_no_run_finished_ends_the_frontier(make: Make) -> None:

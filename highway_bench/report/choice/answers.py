@@ -7,11 +7,11 @@ import pandas as pd
 from highway_bench.report.choice.columns import typed
 from highway_bench.report.choice.known import known_answers
 from highway_bench.report.choice.table import wide_table
-from highway_bench.report.results import Source, open_results
+from highway_bench.report.results import Results, Source, open_results
 from highway_bench.report.rows import rows_of
 
 
-def answers(store: Source | None = None) -> pd.DataFrame:
+def answers(store: Source | Results | None = None) -> pd.DataFrame:
     """How well each connection trains, and its cost: a row for each kind of layer, data set, depth and start.
 
     The committed rows (``source`` is ``known``) and, with ``store``, a path or rows, those that it has (``here``).
@@ -29,5 +29,5 @@ def answers(store: Source | None = None) -> pd.DataFrame:
     known = known_answers()
     if store is None:
         return known
-    here = wide_table(open_results(store))
+    here = wide_table(store if isinstance(store, Results) else open_results(store))
     return typed([*rows_of(known), *rows_of(here)])

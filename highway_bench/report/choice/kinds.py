@@ -9,13 +9,15 @@ from highway_bench.errors import UnknownName
 
 class Kind(NamedTuple):
     """A kind of layer: its ``name`` in commands and addresses, the ``label`` that people read, the ``family`` with its
-    options and the ``data`` set on which it is measured, and other names that it is found under."""
+    options and the ``data`` set on which it is measured, other names that it is found under, and the ``protocol`` of
+    its rows; empty for that of most."""
 
     name: str
     label: str
     family: str
     data: str
     also: tuple[str, ...] = ()
+    protocol: str = ""
 
 
 KINDS: Final = (

@@ -87,16 +87,18 @@ def cells(row: dict[str, Any]) -> list[str]:
     return [
         f"{row['connection']} · {row['start']}",
         f"{drawn} {bounds}".strip(),
-        number(row["step_ratio"]),
+        give_or_take(row["step_ratio"], row["step_ratio_low"], row["step_ratio_high"]),
         quantity(row["bytes"], "B") if row["bytes"] is not None else NONE,
         f"{row['trains']}/{row['seeds']}" if row["seeds"] else NONE,
         f"{row['rate']:g}" if row["rate"] is not None else NONE,
     ]
 
 
-def number(value: float | None) -> str:
-    """A ratio to two digits; a dash for none."""
-    return NONE if value is None or math.isnan(value) else f"{value:.2f}"
+def give_or_take(value: float | None, low: float | None, high: float | None) -> str:
+    """A ratio with the larger half of its interval, ``1.12 ± 0.05``; ``1`` for that of pre-norm to itself."""
+    if value is None or low is None or high is None or math.isnan(value):
+        return NONE
+    return "1" if low == high == 1 else f"{value:.2f} ± {max(value - low, high - value):.2f}"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:

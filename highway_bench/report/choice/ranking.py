@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
-from highway_bench.report.choice.columns import BEHIND, BEST, NOT_SEPARATED, REFERENCE
-from highway_bench.report.choice.kinds import Kind
+from highway_bench.report.choice.columns import BEHIND, BEST, HERE, KNOWN, NOT_SEPARATED, REFERENCE
+from highway_bench.report.choice.kinds import KINDS, Kind, kind_of
 from highway_bench.report.rows import rows_of
 from highway_bench.success.ladder import TRAINS
 
@@ -35,7 +35,7 @@ CRITERIA: Final = {
         Criterion("time", "time to the same loss", "seconds_saved", "seconds_saved",
                   "× less time, at least", more_is_better=True),
         Criterion("step", "step time", "step_ratio", "step_ratio", "step time ÷ pre-norm's"),
-        Criterion("memory", "memory", "bytes", "bytes_ratio", "saved bytes a layer ÷ pre-norm's"),
+        Criterion("memory", "memory", "bytes", "bytes_ratio", "bytes ÷ pre-norm's"),
         Criterion("loss", "training loss", "loss", "loss_behind", "training loss ÷ the lowest", "loss_place"),
     )
 }  # fmt: skip
@@ -67,32 +67,65 @@ class Ranking:
         return tuple(str(row["connection"]) for row in self.trained if row["place"] == NOT_SEPARATED)
 
 
-def column_of(table: pd.DataFrame, kind: Kind, depth: int) -> pd.DataFrame:
-    """The rows of a kind at a depth, under the protocol that has most of the kind's rows."""
+def rows_of_kind(table: pd.DataFrame, kind: Kind) -> pd.DataFrame:
+    """The rows of a kind, under its protocol, or else under the one of most committed rows, or of most rows here."""
     own = table[table["kind"].eq(kind.family) & table["data"].eq(kind.data)]
-    return own[own["protocol"].eq(protocol_of(own)) & own["depth"].eq(depth)]
+    return own[own["protocol"].eq(kind.protocol or protocol_of(own))]
 
 
 def protocol_of(own: pd.DataFrame) -> str:
-    """The protocol of most rows with seeds; among equals the last one."""
-    counts = own.loc[own["seeds"].gt(0), "protocol"].value_counts(sort=False)
+    """The protocol of most committed rows with seeds, or else of most rows here; among equals the last one."""
+    measured = own[own["seeds"].gt(0)]
+    known = measured[measured["source"].eq(KNOWN)]
+    counts = (known if len(known) else measured)["protocol"].value_counts(sort=False)
     return str(counts[::-1].idxmax()) if len(counts) else ""
 
 
 def depths_of(table: pd.DataFrame, kind: Kind) -> list[int]:
     """The depths at which a kind was measured."""
-    own = table[table["kind"].eq(kind.family) & table["data"].eq(kind.data)]
-    return sorted(set(own.loc[own["protocol"].eq(protocol_of(own)) & own["seeds"].gt(0), "depth"].astype(int)))
+    own = rows_of_kind(table, kind)
+    return sorted(set(own.loc[own["seeds"].gt(0), "depth"].astype(int)))
+
+
+def kinds_of(table: pd.DataFrame) -> list[Kind]:
+    """The kinds that ``table`` has: first those that people know by a name, in their order, then those measured here,
+    one for each protocol that is not that of the committed rows."""
+    found = dict.fromkeys(kind_of(family, data) for family, data in zip(table["kind"], table["data"], strict=True))
+    kinds = [kind for kind in KINDS if kind in found] + [kind for kind in found if kind not in KINDS]
+    here = []
+    for kind in kinds:
+        own = table[table["kind"].eq(kind.family) & table["data"].eq(kind.data) & table["seeds"].gt(0)]
+        others = dict.fromkeys(own.loc[own["source"].eq(HERE), "protocol"])
+        others.pop(protocol_of(own), None)
+        for number, protocol in enumerate(others, start=1):
+            at = f" {number}" * (len(others) > 1)
+            name, label = f"{kind.name}-here{at.strip()}", f"{kind.label}, here{at}"
+            here.append(kind._replace(name=name, label=label, also=(), protocol=protocol))
+    return [kind for kind in [*kinds, *here] if depths_of(table, kind)]
 
 
 def ranking(table: pd.DataFrame, kind: Kind, depth: int, what: str = "held-out") -> Ranking:
     """The ranking of a kind at a measured depth, by the name of a criterion."""
-    criterion = CRITERIA[what]
-    own = column_of(table, kind, depth)
+    return _ranked(kind, depth, CRITERIA[what], _records(table, kind, depth))
+
+
+def every_ranking(table: pd.DataFrame, kind: Kind, depth: int) -> dict[str, Ranking]:
+    """The rankings of a kind at a measured depth, by the names of the criteria."""
+    rows = _records(table, kind, depth)
+    return {what: _ranked(kind, depth, criterion, rows) for what, criterion in CRITERIA.items()}
+
+
+def _records(table: pd.DataFrame, kind: Kind, depth: int) -> list[dict[str, Any]]:
+    """The rows of a kind at a depth; ``None`` for what is missing."""
+    own = rows_of_kind(table, kind)
+    own = own[own["depth"].eq(depth)]
     of_reference = own.loc[own["connection"].eq(REFERENCE) & own["bytes"].notna(), "bytes"]
     own = own.assign(bytes_ratio=own["bytes"] / (of_reference.iloc[0] if len(of_reference) else math.nan))
-    rows = [_drawn(row, criterion) for row in rows_of(own.astype(object).where(own.notna(), None))]
-    rows.sort(key=lambda row: _order(row, criterion))
+    return [{name: None if pd.isna(value) else value for name, value in row.items()} for row in rows_of(own)]
+
+
+def _ranked(kind: Kind, depth: int, criterion: Criterion, records: list[dict[str, Any]]) -> Ranking:
+    rows = sorted((_drawn(row, criterion) for row in records), key=lambda row: _order(row, criterion))
     once = {row["connection"]: row for row in reversed(rows)}  # the better start is the first
     kept = [row for row in rows if once[row["connection"]] is row]
     _place(kept, criterion)

@@ -19,9 +19,9 @@ from highway_bench.report.figures.base import (
     register_figure,
     settings,
 )
-from highway_bench.report.figures.dot_rows import DotRow, dot_plot, extremes, in_pictures
+from highway_bench.report.figures.dot_rows import DotRow, dot_plot, in_pictures
 from highway_bench.report.figures.drawing import crosses, point_with_interval
-from highway_bench.report.format import quantity, three
+from highway_bench.report.format import quantity
 from highway_bench.report.results import Results
 from highway_bench.report.rows import groups
 from highway_bench.report.style import Style, of_blocks, styles
@@ -65,7 +65,7 @@ def _picture(
         figure, axes, described = dot_plot(rows, list(style), draw, spacing=0.13)
         log_axis(axes, "x", "B")
         axes.set_xlabel("saved bytes per layer (log)")
-        title = _finding(cells, baseline)
+        title = _finding(cells)
         head(figure, title)
         failed = not cells["saved_per_layer"].gt(0).all()
         legend(figure, style, [mark("x", "failed")] if failed else [])
@@ -77,13 +77,6 @@ def _picture(
     return Picture(name, title, f"Dot plot, bytes per layer. {joined(described, 60)}", caption, figure)
 
 
-def _finding(cells: pd.DataFrame, baseline: str) -> str:
-    ratios = cells[(cells["block"] != baseline) & cells["layer_ratio"].gt(0)]
-    if ratios.empty:
-        least, most = cells["saved_per_layer"].min(), cells["saved_per_layer"].max()
-        return f"Bytes per layer: {quantity(least, 'B')} to {quantity(most, 'B')}"
-    return f"Bytes per layer ÷ plain's, counted exactly: {extremes(ratios, 'layer_ratio', _ratio)}"
-
-
-def _ratio(cell: Mapping[str, Any]) -> str:
-    return three(cell["layer_ratio"])
+def _finding(cells: pd.DataFrame) -> str:
+    least, most = cells["saved_per_layer"].min(), cells["saved_per_layer"].max()
+    return f"Bytes per layer: {quantity(least, 'B')} to {quantity(most, 'B')}"

@@ -30,12 +30,11 @@ from highway_bench.report.figures.drawing import (
     reference_losses,
     seed_dots,
 )
-from highway_bench.report.format import listed, seeds_text, three
-from highway_bench.report.labels import contest_text, data_name, family_name, title_of
+from highway_bench.report.format import seeds_text, three
+from highway_bench.report.labels import contest_text, family_name, title_of
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, rows_of
 from highway_bench.report.style import NEUTRAL, Style, of_blocks, styles
-from highway_bench.report.tables.answer import AHEAD, ALONE, TIED, TIES, Answer
 
 HIGHEST: Final = 3.0  # times the loss of a constant prediction, or a threshold above it, where the axis ends
 MOST_ROOM: Final = 0.35  # of the height of the axes, for the notes above all losses
@@ -50,7 +49,6 @@ def loss_by_depth(results: Results) -> list[Picture]:
     contests = results.contests()
     every = [contest for contest, _ in contests]
     single = list(groups(results.training_runs(), CONTEST))
-    answers = {(answer.family, *answer.depths): answer for answer in results.answer()}
     pictures = [
         _picture(
             f"loss-by-depth-{number}",
@@ -59,7 +57,6 @@ def loss_by_depth(results: Results) -> list[Picture]:
             style,
             title_of(contest, every, family_name),
             results.about.chance_loss(contest["dataset"]),
-            answers[title_of(contest, every, data_name), int(part["depth"].max())],
             next((runs for other, runs in single if other == contest), results.training_runs().iloc[:0]),
         )
         for number, (contest, part) in enumerate(contests, start=1)
@@ -77,7 +74,6 @@ def _picture(
     style: dict[str, Style],
     contest_title: str,
     chance: float,
-    answer: Answer,
     runs: pd.DataFrame,
 ) -> Picture:
     style = of_blocks(style, part["block"])
@@ -108,7 +104,7 @@ def _picture(
         log_axis(axes, "x", at=depths)
         axes.set_xlabel("depth, layers (log)")
         axes.set_ylabel("final training loss, nat (log)")
-        title = f"{contest_title}: {_finding(part, answer)}"
+        title = f"{contest_title}: final training loss by depth"
         head(figure, title)
         extra = [mark("x", "diverged seeds")] if (part["diverged"] > 0).any() else []
         dots = part["n"].gt(1) & (part["n"] - part["diverged"]).between(1, DOTS_BELOW - 1)
@@ -167,22 +163,3 @@ def _write_notes(axes: Axes, notes: list[tuple[float, str, str]], limit: float) 
                 fontsize=6.5,
                 color=colour,
             )
-
-
-def _finding(part: pd.DataFrame, answer: Answer) -> str:
-    """What the answer says of the deepest rungs."""
-    (depth,) = answer.depths
-    here = part[part["depth"] == depth].set_index("block")["final_loss"]
-    if answer.verdict == AHEAD:
-        assert answer.margin is not None
-        percent = f"{three(100 * (1 - answer.margin.ratio))} % below {answer.margin.block}'s"
-        return f"at depth {depth:,} {answer.best} has the lowest final loss, {three(here[answer.best])}, {percent}"
-    if answer.verdict == ALONE:
-        one = "the only one" + (f" of {len(here)} judged" if answer.not_judged else "")
-        return f"at depth {depth:,} {answer.best} is {one} that trains, to a loss of {three(here[answer.best])}"
-    if answer.verdict == TIED:
-        tied = [*answer.use] if len(answer.use) <= TIES else [answer.best, f"{len(answer.use) - 1} others"]
-        return f"at depth {depth:,} {listed(tied)} are tied for the lowest final loss"
-    if len(here) and not np.isfinite(here).any():
-        return f"at depth {depth:,} every connection diverges"
-    return f"final loss by depth; at depth {depth:,}: {answer.reason}"

@@ -41,7 +41,7 @@ Panel = tuple[dict[str, Any], int, str, pd.DataFrame]
 """A contest, its depth, the phase of its step times, and one row per block."""
 
 
-@register_figure("quality-against-time", title="quality against step time", order=5, section="answer")
+@register_figure("quality-against-time", title="quality against step time", order=5)
 def quality_against_time(results: Results) -> list[Picture]:
     """One picture with one panel per contest, one mark per block: lower left is better.
 

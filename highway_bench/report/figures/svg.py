@@ -7,8 +7,6 @@ import re
 import xml.etree.ElementTree as ET
 from typing import Final
 
-import matplotlib as mpl
-
 from highway_bench.report.figures.base import Picture, settings
 
 SVG: Final = "http://www.w3.org/2000/svg"
@@ -20,13 +18,14 @@ ET.register_namespace("", SVG)
 ET.register_namespace("xlink", XLINK)
 
 
-def svg_text(picture: Picture, *, outlined: bool = True) -> str:
-    """``picture`` as one ``<svg>`` element that scales to its container and includes its title and alt text.
+FONTS: Final = ("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
+"""The font of figures, and those that a reader without it has: Verdana's letters are as wide."""
 
-    Letters are outlines; if not ``outlined``, they are text, which is smaller and takes a font of the reader's."""
+
+def svg_text(picture: Picture) -> str:
+    """``picture`` as one ``<svg>`` element that scales to its container and includes its title and alt text."""
     buffer = io.BytesIO()
     with settings():
-        mpl.rcParams["svg.fonttype"] = "path" if outlined else "none"
         picture.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     root = ET.fromstring(buffer.getvalue())  # the parser drops comments
     for metadata in root.findall(f"{{{SVG}}}metadata"):
@@ -46,7 +45,7 @@ def svg_text(picture: Picture, *, outlined: bool = True) -> str:
     root.insert(0, title)
     root.set("role", "img")
     root.set("aria-labelledby", f"{picture.name}-title {picture.name}-desc")
-    return ET.tostring(root, encoding="unicode")
+    return ET.tostring(root, encoding="unicode").replace(*FONTS)
 
 
 def _renamed(element: ET.Element, name: str) -> None:

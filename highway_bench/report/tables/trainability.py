@@ -150,15 +150,6 @@ def not_judged(part: pd.DataFrame, depth: int) -> list[str]:
     return sorted(set(before.loc[before["verdict"] == TRAINS, "block"]) - set(here["block"]))
 
 
-def failed_before(part: pd.DataFrame, depth: int) -> list[str]:
-    """The blocks of a contest that surely do not train at the depth judged last before ``depth``, and were not tried at
-    ``depth``."""
-    judged = part[part["verdict"].isin(JUDGED) & part["depth"].lt(depth)]
-    last = judged.sort_values("depth", kind="stable").drop_duplicates("block", keep="last")
-    here = set(part.loc[part["depth"] == depth, "block"])
-    return [cell["block"] for cell in rows_of(last) if surely_fails(cell) and cell["block"] not in here]
-
-
 def surely_fails(cell: Mapping[str, Any]) -> bool:
     """Whether a block does not train at a depth, and its success rate is below that of one that does by Wilson's
     interval."""

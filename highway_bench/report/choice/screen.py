@@ -1,0 +1,239 @@
+"""What the first screen of a page shows: every ranking of every kind and depth, drawn and in words, as plain data.
+
+The page's script only chooses among what is computed here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import pandas as pd
+
+from highway_bench.declared import declared
+from highway_bench.provenance.machine import labels
+from highway_bench.report.choice.columns import BEHIND, BEST, HERE, NOT_SEPARATED
+from highway_bench.report.choice.kinds import Kind
+from highway_bench.report.choice.lines import give_or_take, how_sure, sentence
+from highway_bench.report.choice.ranking import (
+    CRITERIA,
+    Criterion,
+    Ranking,
+    depths_of,
+    every_ranking,
+    kinds_of,
+    ranking,
+    rows_of_kind,
+)
+from highway_bench.report.format import NONE, between, quantity, signed, three
+from highway_bench.success.ladder import DIVERGES, FAILS, SLOW, TRAINS
+
+Data = dict[str, Any]
+BITS: Final = ("language", "code")
+"""Data sets whose held-out loss is in bits a byte."""
+SYMBOLS: Final = {BEST: "★", NOT_SEPARATED: "☆", BEHIND: "○", SLOW: "–", FAILS: "×", DIVERGES: "∞"}
+"""The symbol of a cell of the overview, by place or outcome."""
+
+
+def screen(table: pd.DataFrame) -> Data:
+    """The first screen of the wide ``table``: ``kinds`` with their depths and rankings, ``criteria``, ``connections``
+    with equation and source, and the ``overview``."""
+    kinds = kinds_of(table)
+    entries = {entry["name"]: entry for entry in declared("blocks")}
+    named = sorted({row.partition(" ")[0] for row in table["connection"]})
+    return {
+        "criteria": [{"name": one.name, "label": one.label, "axis": one.axis} for one in CRITERIA.values()],
+        "kinds": [_kind(table, kind) for kind in kinds],
+        "connections": {
+            name: {key: str(entries[name].get(key, "")) for key in ("equation", "source")}
+            for name in named
+            if name in entries
+        },
+        "overview": overview(table, kinds),
+    }
+
+
+def _kind(table: pd.DataFrame, kind: Kind) -> Data:
+    depths = depths_of(table, kind)
+    found = {depth: every_ranking(table, kind, depth) for depth in depths}
+    first = next(iter(found[depths[0]].values())).rows[0]
+    between_depths = {
+        f"{one}-{other}": {what: sentence([found[one][what], found[other][what]], one) for what in CRITERIA}
+        for one, other in pairwise(depths)
+    }
+    return {
+        "name": kind.name,
+        "label": kind.label,
+        "also": kind.also,
+        "protocol": first["protocol"],
+        "depths": [_depth(kind, depth, found[depth]) for depth in depths],
+        "between": between_depths,
+    }
+
+
+def _depth(kind: Kind, depth: int, by: Mapping[str, Ranking]) -> Data:
+    every = by["held-out"].rows
+    rows = {(row["connection"], row["start"]): row for one in by.values() for row in one.rows}
+    order = {key: number for number, key in enumerate(rows)}
+    timed = sorted({row["timed_on"] for row in every if row["timed_on"]})
+    return {
+        "depth": depth,
+        "timed": ", ".join(labels(timed).values()),
+        "rows": [_row(kind, row) for row in rows.values()],
+        "by": {what: _ranking(kind, one, order) for what, one in by.items()},
+    }
+
+
+def _row(kind: Kind, row: Mapping[str, Any]) -> Data:
+    """What a row shows whatever counts, in words."""
+    unit = "bits" if kind.data in BITS else "nat"
+    edge = f", the {row['edge']} tried" if row["edge"] else ""
+    return {
+        "name": row["connection"],
+        "start": row["start"],
+        "outcome": row["outcome"],
+        "here": row["source"] == HERE,
+        "step": give_or_take(row["step_ratio"], row["step_ratio_low"], row["step_ratio_high"]),
+        "bytes": NONE if row["bytes"] is None else quantity(row["bytes"], "B"),
+        "seeds": f"{row['trains']}/{row['seeds']}" if row["seeds"] else NONE,
+        "facts": [
+            (name, text)
+            for name, text in (
+                ("held-out loss", _spread(row, "held_out", unit)),
+                ("held-out accuracy", _spread(row, "accuracy", "%", 100)),
+                ("training loss", _spread(row, "loss", "nat")),
+                ("minus pre-norm's held-out loss", _spread(row, "held_out_difference", unit, word="held_out_word")),
+                ("training step ÷ pre-norm's", _spread(row, "step_ratio", "")),
+                ("× fewer steps to pre-norm's loss, at least", _spread(row, "steps_saved", "")),
+                ("learning rate", "" if row["rate"] is None else f"{row['rate']:g}{edge}"),
+                ("width", "" if row["width"] is None else f"{row['width']}"),
+                ("trained on", _machines(row["machine"])),
+            )
+            if text
+        ],
+    }
+
+
+def _machines(names: str | None) -> str:
+    return ", ".join(labels(names.split(", ")).values()) if names else ""
+
+
+def _spread(row: Mapping[str, Any], name: str, unit: str, times: float = 1.0, word: str = "") -> str:
+    """A value with its interval, unit and word."""
+    value, low, high = (row[f"{name}{bound}"] for bound in ("", "_low", "_high"))
+    if value is None:
+        return ""
+    low, high = (None if one is None else times * one for one in (low, high))
+    numbers = f"{three(times * value)} {between(low, high)}"
+    return " ".join(filter(None, [numbers.strip(), unit, row[word] if word else ""]))
+
+
+def _ranking(kind: Kind, one: Ranking, order: Mapping[tuple[str, str], int]) -> Data:
+    scale = Scale.of(one.trained, one.criterion)
+    unit = {"held-out": "bits" if kind.data in BITS else "nat"}.get(one.criterion.name, "×")
+    return {
+        "say": sentence([one], one.depth),
+        "take": one.take,
+        "sure": how_sure(one) if one.take else "",
+        "ends": scale.ends(unit),
+        "band": scale.band(one.trained),
+        "rows": [
+            [order[row["connection"], row["start"]], row["place"], *scale.drawn(row), _value(row, one.criterion)]
+            for row in one.rows
+        ],
+    }
+
+
+def _value(row: Mapping[str, Any], criterion: Criterion) -> str:
+    """What is drawn, as text: a difference has its sign."""
+    if row["value"] is None:
+        reached = row["outcome"] == TRAINS and criterion.name == "time"
+        return "not reached" if reached else row["outcome"] if row["outcome"] != TRAINS else NONE
+    if criterion.name == "held-out":
+        return "best" if row["place"] == BEST else signed(round(row["value"], 4), "+.3g")
+    return f"{three(row['value'])}×"
+
+
+class Scale:
+    """An axis from ``low`` to ``high``, linear or logarithmic; positions are in per cent."""
+
+    def __init__(self, low: float, high: float, logarithmic: bool) -> None:
+        self.low, self.high, self.logarithmic = low, high, logarithmic
+
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, Any]], criterion: Criterion) -> Scale:
+        """The axis of ``rows``: all values are on it, and so are intervals unless they are wider than the values."""
+        logarithmic = criterion.name != "held-out"
+        values = [row["value"] for row in rows] or [1.0 if logarithmic else 0.0]
+        lows = [row["low"] for row in rows if row["low"] is not None] or values
+        highs = [row["high"] for row in rows if row["high"] is not None] or values
+        if logarithmic:
+            spread = math.sqrt(max(values) / min(values)) * 1.1
+            low, high = max(min(lows), min(values) / spread), min(max(highs), max(values) * spread)
+            return cls(min(low, min(values)), max(high, max(values), low * 1.01), True)
+        reach = (max(values) - min(values)) * 0.5 or 0.01
+        return cls(max(min([*lows, 0.0]), -reach), min(max(highs), max(values) + reach) or reach, False)
+
+    def position(self, value: float) -> float:
+        """Where ``value`` is drawn, in per cent."""
+        low, high = self.low, self.high
+        if self.logarithmic:
+            low, high, value = (math.log(one) for one in (low, high, max(value, 1e-300)))
+        return round(min(100.0, max(0.0, 100 * (value - low) / (high - low))), 1)
+
+    def drawn(self, row: Mapping[str, Any]) -> list[float | None]:
+        """The dot, the left end and the width of the interval of a row."""
+        if row["value"] is None:
+            return [None, None, None]
+        dot = self.position(row["value"])
+        if row["low"] is None or row["high"] is None or row["low"] == row["high"]:
+            return [dot, None, None]
+        left = self.position(row["low"])
+        return [dot, left, round(self.position(row["high"]) - left, 1)]
+
+    def band(self, rows: Sequence[Mapping[str, Any]]) -> list[float]:
+        """Left end and width of what is not separated from the best."""
+        near = [self.position(row["value"]) for row in rows if row["place"] in (BEST, NOT_SEPARATED)]
+        return [round(min(near) - 1, 1), round(max(near) - min(near) + 2, 1)] if len(near) > 1 else [0, 0]
+
+    def ends(self, unit: str) -> list[str]:
+        """The values at both ends of the axis."""
+        if self.logarithmic:
+            return [f"{three(self.low)}×", f"{three(self.high)}×"]
+        return ["better ← 0" if self.low == 0 else signed(self.low, "+.2g"), f"{signed(self.high, '+.2g')} {unit}"]
+
+
+def overview(table: pd.DataFrame, kinds: Sequence[Kind]) -> Data:
+    """Connections by kind and depth: a symbol a cell, of the better start; marked where the starts differ."""
+    columns = [(kind, depth) for kind in kinds for depth in depths_of(table, kind)]
+    cells: dict[str, dict[int, tuple[str, bool]]] = {}
+    for number, (kind, depth) in enumerate(columns):
+        one = ranking(table, kind, depth)
+        starts = _outcomes(table, kind, one)
+        for row in one.rows:
+            state = row["place"] or row["outcome"]
+            if state in SYMBOLS:
+                cells.setdefault(row["connection"], {})[number] = (state, len(starts[row["connection"]]) > 1)
+    goodness = {BEST: 4, NOT_SEPARATED: 3, BEHIND: 2, SLOW: 1}
+    ordered = sorted(cells, key=lambda name: (-sum(goodness.get(state, 0) for state, _ in cells[name].values()), name))
+    return {
+        "columns": [{"kind": kind.name, "label": kind.label, "depth": depth} for kind, depth in columns],
+        "rows": [{"name": name, "cells": [_cell(cells[name].get(number)) for number in range(len(columns))]}
+                 for name in ordered],
+    }  # fmt: skip
+
+
+def _outcomes(table: pd.DataFrame, kind: Kind, one: Ranking) -> dict[str, set[str]]:
+    """By connection, what became of its starts."""
+    own = rows_of_kind(table, kind)
+    own = own[own["depth"].eq(one.depth) & own["seeds"].gt(0)]
+    return {str(name): set(part["outcome"]) for name, part in own.groupby("connection")} | {
+        row["connection"]: set() for row in one.rows if not row["seeds"]
+    }
+
+
+def _cell(found: tuple[str, bool] | None) -> Data:
+    state, differ = found or ("", False)
+    return {"state": state.replace(" ", "-"), "symbol": SYMBOLS.get(state, "·"), "differ": differ}

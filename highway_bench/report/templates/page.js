@@ -1,0 +1,182 @@
+// The first screen: the choice is in the address (#kind/depth/what), and every number was computed before.
+(function () {
+  "use strict";
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const byId = (id) => document.getElementById(id);
+  const MOST = matchMedia("(max-width: 46rem)").matches ? 7 : 8;
+  const state = {kind: data.kinds[0], depth: +byId("depth").value, what: "held-out"};
+
+  // ---- from the address and back
+
+  function read() {
+    const [name, depth, what] = decodeURIComponent(location.hash.slice(1)).split("/");
+    const kind = data.kinds.find((one) => one.name === name || one.also.includes(name));
+    if (!kind) return false;
+    state.kind = kind;
+    state.depth = Math.max(1, Math.round(+depth) || middle(kind));
+    state.what = data.criteria.some((one) => one.name === what) ? what : "held-out";
+    return true;
+  }
+
+  function write() {
+    history.replaceState(null, "", `#${state.kind.name}/${state.depth}/${state.what}`);
+    draw();
+  }
+
+  const middle = (kind) => kind.depths[Math.floor((kind.depths.length - 1) / 2)].depth;
+
+  // The measured depths that answer for the chosen one: itself, or its neighbours on both sides.
+  function neighbours() {
+    const depths = state.kind.depths;
+    const shallower = depths.filter((one) => one.depth <= state.depth).pop() || depths[0];
+    const deeper = depths.find((one) => one.depth >= state.depth) || depths[depths.length - 1];
+    return shallower === deeper ? [shallower] : [shallower, deeper];
+  }
+
+  // ---- drawing
+
+  function draw() {
+    const at = neighbours();
+    for (const [name, value] of [["kind", state.kind.name], ["what", state.what]]) {
+      for (const input of document.querySelectorAll(`input[name=${name}]`)) input.checked = input.value === value;
+    }
+    byId("depth").value = state.depth;
+    byId("ticks").replaceChildren(...state.kind.depths.map(tick));
+    byId("say").textContent = sentence(at);
+    byId("columns").replaceChildren(...at.map((one) => column(one, at.length)));
+    const timed = [...new Set(at.map((one) => one.timed).filter(Boolean))].join("; ");
+    byId("setting").textContent =
+      `${state.kind.protocol}. Shaded: not separated from the best.${timed ? ` Step times: ${timed}.` : ""}`;
+    for (const cell of document.querySelectorAll(".overview [data-kind]")) {
+      cell.classList.toggle("other", cell.dataset.kind !== state.kind.name);
+    }
+  }
+
+  function sentence(at) {
+    if (at.length === 2) return state.kind.between[`${at[0].depth}-${at[1].depth}`][state.what];
+    const say = at[0].by[state.what].say;
+    return at[0].depth === state.depth ? say : `Depth ${state.depth} is not known; at ${at[0].depth}: ${say}`;
+  }
+
+  function tick(one) {
+    const button = element("button", "", String(one.depth));
+    button.type = "button";
+    if (one.depth === state.depth) button.setAttribute("aria-pressed", "true");
+    button.addEventListener("click", () => { state.depth = one.depth; write(); });
+    return button;
+  }
+
+  function column(at, several) {
+    const ranking = at.by[state.what];
+    const criterion = data.criteria.find((one) => one.name === state.what);
+    const box = element("div", "column");
+    const most = several > 1 ? 4 : MOST;
+    const list = element("ul", "rows");
+    const add = (from, to) => list.append(...ranking.rows.slice(from, to).map((one) => row(at, ranking, one)));
+    add(0, most);
+    box.append(axis(at, ranking, criterion), list);
+    if (ranking.rows.length > most) {
+      const more = element("button", "more", `${ranking.rows.length - most} more`);
+      more.type = "button";
+      more.addEventListener("click", () => { add(most); more.remove(); });
+      box.append(more);
+    }
+    return box;
+  }
+
+  function axis(at, ranking, criterion) {
+    const line = element("p", "axis");
+    const ends = element("span", "ends");
+    ends.append(element("span", "", ranking.ends[0]), element("span", "title", criterion.axis),
+      element("span", "", ranking.ends[1]));
+    const step = element("span", "step", "step");
+    step.title = `training step ÷ pre-norm's${at.timed ? `, on ${at.timed}` : ""}`;
+    line.append(element("span", "at", `${at.depth} layers`), ends, element("span", "value"), step,
+      element("span", "bytes", "bytes"), element("span", "seeds", "seeds"));
+    return line;
+  }
+
+  function row(at, ranking, [number, place, dot, left, width, value]) {
+    const one = at.rows[number];
+    const item = byId("row").content.firstElementChild.cloneNode(true);
+    item.className = `row ${one.outcome.replace(/ /g, "-")}${one.here ? " here" : ""}`;
+    const part = (name) => item.querySelector(`.${name}`);
+    part("name").replaceChildren(one.name, element("small", "", one.start));
+    for (const name of ["step", "bytes", "seeds"]) part(name).textContent = one[name];
+    part("value").textContent = value;
+    if (dot === null) {
+      part("track").replaceChildren();
+    } else {
+      place_(part("band"), ranking.band[0], ranking.band[1]);
+      if (left === null) part("bar").remove();
+      else place_(part("bar"), left, width);
+      part("dot").className = `dot ${place.replace(/ /g, "-")}`;
+      place_(part("dot"), dot);
+    }
+    item.firstElementChild.addEventListener("click", () => toggle(item, at, one));
+    return item;
+  }
+
+  function place_(mark, left, width) {
+    mark.style.left = `${left}%`;
+    if (width !== undefined) mark.style.width = `${width}%`;
+  }
+
+  function toggle(item, at, one) {
+    const button = item.firstElementChild;
+    const open = button.getAttribute("aria-expanded") !== "true";
+    button.setAttribute("aria-expanded", String(open));
+    if (item.children.length > 1) item.lastElementChild.hidden = !open;
+    else if (open) item.append(detail(at, one));
+  }
+
+  function detail(at, one) {
+    const list = element("dl", "detail");
+    const about = data.connections[one.name.split(" ")[0]] || {};
+    const call = `hb.build("${one.name.split(" ")[0]}", your_layer, width=…, depth=${at.depth}, start="${one.start}")`;
+    const facts = [["equation", about.equation], ["source", about.source], ...one.facts];
+    for (const [name, text] of facts.filter((pair) => pair[1])) {
+      list.append(element("dt", "", name), element("dd", "", text));
+    }
+    const code = element("dd", "");
+    code.append(element("code", "", call), copy(call));
+    list.append(element("dt", "", "in Python"), code);
+    return list;
+  }
+
+  function copy(text) {
+    const button = element("button", "copy", "copy");
+    button.type = "button";
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "copied";
+    });
+    return button;
+  }
+
+  function element(name, className, text) {
+    const made = document.createElement(name);
+    if (className) made.className = className;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+
+  // ---- what people do
+
+  document.addEventListener("change", (event) => {
+    const {name, id, value} = event.target;
+    if (name === "kind") {
+      state.kind = data.kinds.find((one) => one.name === value);
+      if (!state.kind.depths.some((one) => one.depth === state.depth)) state.depth = middle(state.kind);
+    } else if (name === "what") state.what = value;
+    else if (id === "depth") state.depth = Math.max(1, Math.round(+value) || 1);
+    else return;
+    write();
+  });
+  addEventListener("hashchange", () => {
+    if (read()) draw();
+    byId("choice").scrollIntoView({block: "start"});
+  });
+  read();
+  draw();
+})();

@@ -1,0 +1,80 @@
+"""The first screen in a real Chromium: every choice, on a desk and on a phone, as its readers use it."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from highway_bench.report.choice.answers import answers
+from highway_bench.report.choice.lines import sentence
+from highway_bench.report.choice.ranking import CRITERIA, depths_of, kinds_of, ranking
+from highway_bench.report.choice.screen import screen
+from highway_bench.report.files import write_report
+from highway_bench.report.results import Results
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+SIZES = {"desk": (1440, 900, 8), "phone": (390, 844, 7)}
+TRY_ALL = Path(__file__).with_name("try_all.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory, make: dict[str, Callable[..., Any]]) -> tuple[Path, Results]:
+    results = Results(make["frame"](make["whole"](("plain", "highway", "pre-norm"), 5, ("dense",))))
+    return write_report(results, tmp_path_factory.mktemp("screen")).page, results
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_choice_says_what_was_computed(page: tuple[Path, Results], size: str, tmp_path: Path) -> None:
+    path, results = page
+    width, height, most = SIZES[size]
+    tried = tmp_path / "index.html"
+    text = path.read_text(encoding="utf-8").replace("</body>", f"<script>{TRY_ALL}</script></body>")
+    tried.write_text(text, encoding="utf-8")
+    frame = tmp_path / "frame.html"  # a window is at least 500 pixels wide, a frame is not
+    frame.write_text(f'<iframe src="index.html" width="{width}" height="{height}" style="border:0"></iframe>')
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
+    options += ["--virtual-time-budget=60000", "--allow-file-access-from-files", "--window-size=1600,1200"]
+    command = [str(BROWSER), *options, frame.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    assert "CONSOLE" not in done.stderr, done.stderr
+    found = re.search(r'<pre id="tried">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert found, done.stdout[-500:]
+    result = json.loads(html.unescape(found.group(1)))
+    assert result["width"] == width
+    table = answers(results)
+    for kind in kinds_of(table):
+        depths = depths_of(table, kind)
+        for what in CRITERIA:
+            for depth in depths:
+                one, shown = ranking(table, kind, depth, what), result["choices"][f"{kind.name}/{depth}/{what}"]
+                assert shown["say"] == sentence([one], depth)
+                names = [row["connection"] for row in one.rows]
+                assert shown["names"] == names[: most if len(names) > most else None]
+            between = result["choices"][f"{kind.name}/30/{what}"]
+            assert between["columns"] == (2 if depths[0] < 30 < depths[-1] and 30 not in depths else 1)
+    assert result["wide"] == []
+    assert result["faint"] == []
+    assert result["choices"]["mlp/50/held-out"]["lowest"] <= height
+    assert result["focused"]
+    assert 'hb.build("' in result["detail"]
+    assert result["address"] == "#mlp/50/memory"
+
+
+def test_without_its_script_the_page_has_a_sentence_rows_and_the_overview(page: tuple[Path, Results]) -> None:
+    text = re.sub(r"(?s)<script.*?</script>", "", page[0].read_text(encoding="utf-8"))
+    assert re.search(r'id="say"[^>]*>Take [\w-]+\.', text)
+    assert text.count('class="row') >= 8
+    assert text.count('class="overview"') == 1
+
+
+def test_the_screen_is_plain_data_of_few_bytes(page: tuple[Path, Results]) -> None:
+    assert len(json.dumps(screen(answers(page[1])))) < 400_000
