@@ -36,25 +36,26 @@ class ValueResidual(Block):
         self.norm = site.family.norm(site.in_width)
         self.transform = site.family.transform(site)
         self.carry = site.family.carry(site)
-        self.first: Tensor | None = None  # V₁, while the transform runs
+        self.first: list[Tensor] = []  # V₁, while the transform runs
         if isinstance(self.transform, SelfAttention):
             self.transform.inward.register_forward_hook(self.mix)
 
     def forward(self, state: tuple[Tensor, Tensor | None]) -> tuple[Tensor, Tensor | None]:
         x, first = state
-        self.first = None if first is None else self.carry(first)
+        self.first.extend([] if first is None else [self.carry(first)])
         try:
-            return self.carry(x) + self.transform(self.norm(x)), self.first
+            y = self.carry(x) + self.transform(self.norm(x))
+            return y, self.first[0] if self.first else None
         finally:
-            self.first = None
+            self.first.clear()
 
     def mix(self, inward: nn.Module, inputs: tuple[Tensor, ...], projected: Tensor) -> Tensor:
         """Queries, keys and values (…, 3 · width) with the average of V₁ and these values; the first values are V₁."""
         query, key, value = projected.chunk(3, dim=-1)
-        if self.first is None:
-            self.first = value
+        if not self.first:
+            self.first.append(value)
             return projected
-        return torch.cat((query, key, (self.first + value) / 2), dim=-1)
+        return torch.cat((query, key, (self.first[0] + value) / 2), dim=-1)
 
     @classmethod
     def build_enter(cls, site: Site, **options: Any) -> nn.Module:
