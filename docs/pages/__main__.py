@@ -47,7 +47,7 @@ from highway_bench.report.tables.trainability import gives_verdicts
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {"README": ("depth", "decide"), "depth": ("depth",), "start": ("start",), "cost": ("cost",),
-         "decide": ("decided", "inside"), "literature": (), "history": (), "peers": ("peers",), "tool": ()}  # fmt: skip
+         "decide": ("decided",), "literature": (), "history": (), "peers": ("peers",), "tool": ()}  # fmt: skip
 """The pages, and the studies whose rows each shows."""
 OF_CLAIMS = ("README", "literature")
 """The pages that show the rows of all reproductions."""
@@ -163,7 +163,6 @@ def studies(committed: Committed) -> list[Study]:
     return [
         priced(depth, cost, committed),
         cost,
-        committed.study("inside", "highway-bench run gates", of("standard"), "gates"),
         committed.study("start", "highway-bench run propagation", of("standard"), "propagation"),
         committed.study("peers", "highway-bench peers", lambda words: words[:1] == ["peers"]),
         priced(tables.without_lone_blocks(decide), cost, committed),
@@ -219,11 +218,6 @@ def start_tables(results: Results) -> list[Shown]:
     return [shown for shown in sections.get("propagation").summary(results) if shown.entries]
 
 
-def gate_tables(results: Results) -> list[Shown]:
-    """The tables of trained networks from inside."""
-    return [shown for shown in sections.get("gates").tables(results) if shown.entries]
-
-
 HELPERS: Mapping[str, Any] = {
     "between": between,
     "byte_table": byte_table,
@@ -232,7 +226,6 @@ HELPERS: Mapping[str, Any] = {
     "group_of": claims.group_of,
     "decide_tables": decide_tables,
     "definitions": dict(DEFINITIONS),
-    "gate_tables": gate_tables,
     "headings": set,
     "markdown_table": lambda heads, rows: "\n".join(markdown_table(heads, rows)),
     "mode_table": mode_table,

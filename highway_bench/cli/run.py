@@ -68,6 +68,7 @@ def run(
         str | None, typer.Option(metavar="I/N", help="Only part I of N of the cells, as in 3/8; equal in cost.")
     ] = None,
     log_file: LogPath = None,
+    details: Annotated[bool, typer.Option("--details", help="Print all tables, not only their first lines.")] = False,
     json: AsJson = False,
 ) -> None:
     """Measure a profile's cells and store the results.
@@ -102,7 +103,8 @@ def run(
     except KeyboardInterrupt:
         raise Interrupted.after_storing(store, rerun) from None
     unexpected = result.unexpected if strict else []
-    print_results(result, store, Unexpected.exit_status if unexpected else result.summary.exit_status, as_json=json)
+    status = Unexpected.exit_status if unexpected else result.summary.exit_status
+    print_results(result, store, status, as_json=json, details=details)
     if unexpected:
         name_cells("unexpected", unexpected)
         raise Unexpected(f"{len(unexpected)} cells ended with a status that profile {profile!r} does not expect")
@@ -138,7 +140,7 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
         )
 
 
-def print_results(result: RunResult, store: Path, exit_status: int, *, as_json: bool) -> None:
+def print_results(result: RunResult, store: Path, exit_status: int, *, as_json: bool, details: bool) -> None:
     """Print the tables of the rows, the number of cells by status, and the next command."""
     from highway_bench.execution.progress_text import duration
 
@@ -160,9 +162,9 @@ def print_results(result: RunResult, store: Path, exit_status: int, *, as_json: 
             }
         )
         return
-    from highway_bench.report.console import print_summary
+    from highway_bench.report.console import print_brief, print_summary
 
-    print_summary(result.rows, console(), result.runs)
+    (print_summary if details else print_brief)(result.rows, console(), result.runs)
     name_cells("failed", result.failures, err=False)
     cells = len(summary.digests)
     ended = ", ".join(f"{count} {status}" for status, count in Counter(counts).most_common())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
+from typing import Final, cast
 
 import pandas as pd
 from rich.console import Console
@@ -16,14 +18,30 @@ from highway_bench.report.results import Results
 from highway_bench.report.rows import Runs
 from highway_bench.report.summary_tables import failure_table, folded_tables, summary_tables
 
+BRIEF: Final = 18
+"""Lines of a brief summary, of at most ``BRIEF_WIDTH`` characters each."""
+BRIEF_WIDTH: Final = 100
+
+
+def print_brief(rows: pd.DataFrame, console: Console, runs: Runs | None = None) -> None:
+    """Print the first lines of the summary, and how many more there are."""
+    narrow = Console(file=io.StringIO(), width=min(BRIEF_WIDTH, console.width), highlight=False)
+    print_summary(rows, narrow, runs)
+    lines = cast(io.StringIO, narrow.file).getvalue().strip("\n").splitlines()
+    shown = lines if len(lines) <= BRIEF else lines[: BRIEF - 1]
+    for line in shown:
+        console.print(Text(line[:BRIEF_WIDTH]), highlight=False, soft_wrap=True)
+    if left := len(lines) - len(shown):
+        console.print(f"… {left} more lines: --details", highlight=False)
+
 
 def print_summary(rows: pd.DataFrame | Results, console: Console, runs: Runs | None = None) -> None:
-    """Print the summary, what to take and the failures. Without a summary the tables of folded sections are printed.
+    """Print what to take, the summary and the failures. Without a summary the tables of folded sections are printed.
 
     ``runs`` are the runs of the store of ``rows``. Raises ``NothingMeasured`` for an empty frame.
     """
     results = rows if isinstance(rows, Results) else Results(rows, runs or {})
-    tables = [*(summary_tables(results, brief=True) or folded_tables(results)), taken(wide_table(results))]
+    tables = [taken(wide_table(results)), *(summary_tables(results, brief=True) or folded_tables(results))]
     print_tables([shown for shown in tables if shown.entries], console)
     failed = failure_table(results)
     if failed.entries:

@@ -17,10 +17,8 @@ from highway_bench.report.tables import (
     frontier,
     gates,
     memory,
-    mixing,
     modes,
     propagation,
-    rates,
     step_times,
     summary,
     trainability,
@@ -139,25 +137,6 @@ class Results(Derived):
         return self.with_units(trainability.trials(self.of_task("trainability")), "trainability")
 
     @once
-    def best_rates(self) -> pd.DataFrame:
-        """One row per contest, block and depth at which several learning rates were tried: the best ``rate``, with
-        ``k`` of its ``n`` runs that succeed.
-
-        It is the rate with the most runs, which is the one that a search chose; among equals, that of the lowest losses
-        on average. ``edge``: ``lowest`` or ``highest`` if it is that of those tried, otherwise empty. ``spacing``:
-        ln of its ratio to its neighbour among them. The recipe is without the words of the search. A search and its
-        fresh runs may be of different machines.
-        """
-        return self.with_units(rates.best_rates(self.of_task("trainability")), "trainability")
-
-    @once
-    def rate_slopes(self) -> pd.DataFrame:
-        """One row per contest and block: the ``slope`` of ln best rate against ln depth, with its interval and the
-        ``intercept``, over the ``n`` depths that train and whose best rate is inside of those tried; NaN for fewer than
-        three. ``edges`` is the number of depths left out because their best rate is at an end."""
-        return self.with_units(rates.rate_slopes(self.best_rates(), self.about), "trainability")
-
-    @once
     def ratios(self) -> pd.DataFrame:
         """``step_times`` with one row per block and setting, which sentences and figures quote.
 
@@ -256,13 +235,6 @@ class Results(Derived):
         return self.with_units(
             gates.layers(self.of_task("gates")), "gates", lesion_loss_change="nat", lesion_error_change="1"
         )
-
-    @once
-    def mixing(self) -> pd.DataFrame:
-        """One row per trained network, ``metric``, ``layer`` and ``branch``: the ``value`` of its mixing matrix
-        (``mixing_…``) or the share of the layer's input (``mixing_share_…``), at the start and at the end. Branch 0 is
-        the first layer's input."""
-        return self.with_units(mixing.mixing_table(self.of_task("gates")), "gates", branch="layer")
 
     @once
     def counts(self) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from highway_bench.cell import Cell
 from highway_bench.execution.engines.cluster import RayEngine
@@ -139,3 +140,16 @@ def test_drain_gives_the_cells_that_ended_and_stops_the_others(
         left = [event.result.index for event in engine.drain()]
     assert first.result.index == 0
     assert left in ([0], [0, 1])  # the first was not resumed after; the second may not have come by then
+
+
+def test_nodes_get_the_copy_of_the_users_data(
+    cluster: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command's cache is a folder that no node has."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    x = torch.randn(200, 8, generator=torch.Generator().manual_seed(0))
+    chosen = Selection.of("trainability", family="dense", block="plain", depth=2, data=(x, (x[:, 0] > 0).long()),
+                          recipe={"rate": 0.1, "steps": 20}, seed=0)  # fmt: skip
+    result = Plan.of("smoke", chosen).run(store, engine="ray")
+    assert result.failures == []
+    assert result.rows["metric"].eq("final_loss").sum() == 1

@@ -118,7 +118,7 @@ def test_the_page_leads_with_the_choice_and_the_overview_and_folds_the_rest(text
     assert "sentiment is not in the data folder" in folded
     assert "GPUs: all measurements are on a CPU." in folded
     assert text.count("71.5 GFLOP/s") == 1
-    assert text.count("<svg") == text.count('role="img"') == 16
+    assert text.count("<svg") == text.count('role="img"') == 12
 
 
 def test_the_glossary_defines_the_connections_families_and_starts_that_occur(make: Make, tmp_path: Path) -> None:
