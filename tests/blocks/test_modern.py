@@ -384,7 +384,7 @@ def test_the_values_of_one_layer_are_mixed_with_nothing_and_none_are_kept() -> N
         expected = here(x[:1])
         here(x)
         torch.testing.assert_close(here(x[:1]), expected, rtol=0, atol=0)
-        assert all(join.first is None for join in here.joins)
+        assert all(join.first == [] for join in here.joins)
 
 
 def test_a_scalar_a_layer_begins_at_one_and_is_sandwich_norm_there() -> None:
