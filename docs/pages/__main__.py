@@ -25,11 +25,12 @@ from docs.pages import claims, history, known_cost, tables
 from docs.pages.committed import Committed, Repetition, Study, profile_of
 from highway_bench.decide.tables import tables as decide_tables
 from highway_bench.errors import HighwayBenchError
+from highway_bench.export.text import every_plain_torch
 from highway_bench.history import Paths
 from highway_bench.history.files import write_text
 from highway_bench.peers.table import peer_table, peer_tables
 from highway_bench.report.choice.columns import KNOWN
-from highway_bench.report.choice.known import FINALS, FOLDER, TABLE, bytes_of
+from highway_bench.report.choice.known import FINALS, FOLDER, PLAIN, TABLE, bytes_of
 from highway_bench.report.choice.table import finals_of, wide_table
 from highway_bench.report.choice.taken import taken
 from highway_bench.report.columns import Head, Shown
@@ -89,7 +90,10 @@ class Site:
     def known(self) -> dict[str, pd.DataFrame]:
         """The tables that travel with the package, by the names of their files."""
         results = self.studies["decided"].results
-        return {} if results is None else {TABLE: wide_table(results, KNOWN), FINALS: finals_of(results)}
+        if results is None:
+            return {}
+        table = wide_table(results, KNOWN)
+        return {TABLE: table, FINALS: finals_of(results), PLAIN: every_plain_torch(table)}
 
     def overview(self, table: pd.DataFrame) -> str:
         """The overview of the wide table, in Markdown; the table itself becomes a file."""

@@ -71,7 +71,7 @@ def write_html(
     ``BadInput`` if the file cannot be written.
     """
     text = _template("page.html.j2").render(
-        title="Which layer connection to use",
+        title="Which connection?",
         subtitle=_subtitle(results),
         css=Markup(_resource("page.css")),
         script=Markup(_resource("page.js")),

@@ -91,6 +91,7 @@ def test_every_command_is_there() -> None:
     assert {path[0] for path in COMMANDS if path} == {
         "list",
         "answer",
+        "export",
         "show",
         "run",
         "report",

@@ -16,6 +16,7 @@ from highway_bench.declared import declared
 from highway_bench.provenance.machine import labels
 from highway_bench.report.choice.columns import BEHIND, BEST, HERE, NOT_SEPARATED
 from highway_bench.report.choice.kinds import Kind
+from highway_bench.report.choice.known import plain_texts
 from highway_bench.report.choice.lines import give_or_take, how_sure, sentence
 from highway_bench.report.choice.ranking import (
     CRITERIA,
@@ -42,12 +43,14 @@ def screen(table: pd.DataFrame) -> Data:
     with equation and source, and the ``overview``."""
     kinds = kinds_of(table)
     entries = {entry["name"]: entry for entry in declared("blocks")}
+    texts = plain_texts()
     named = sorted({row.partition(" ")[0] for row in table["connection"]})
     return {
         "criteria": [{"name": one.name, "label": one.label, "axis": one.axis} for one in CRITERIA.values()],
         "kinds": [_kind(table, kind) for kind in kinds],
         "connections": {
             name: {key: str(entries[name].get(key, "")) for key in ("equation", "source")}
+            | {"code": texts.get(name, {})}
             for name in named
             if name in entries
         },

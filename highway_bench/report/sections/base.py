@@ -10,7 +10,7 @@ from highway_bench.report.columns import Column, Shown, percent, whole, words
 from highway_bench.report.columns import number as number_column
 from highway_bench.report.results import Results
 
-MOST: Final = 1_000
+MOST: Final = 150
 """The largest number of rows of a table on the page; a store may have tens of thousands."""
 
 

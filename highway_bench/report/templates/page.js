@@ -139,13 +139,15 @@
       list.append(element("dt", "", name), element("dd", "", text));
     }
     const code = element("dd", "");
-    code.append(element("code", "", call), copy(call));
+    code.append(element("code", "", call), copy("copy", call));
+    const text = (about.code || {})[one.start];
+    if (text) code.append(copy("copy as plain torch", text.replace(/depth=\d+\)/, `depth=${at.depth})`)));
     list.append(element("dt", "", "in Python"), code);
     return list;
   }
 
-  function copy(text) {
-    const button = element("button", "copy", "copy");
+  function copy(label, text) {
+    const button = element("button", "copy", label);
     button.type = "button";
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(text);

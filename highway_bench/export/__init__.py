@@ -1,0 +1,4 @@
+"""A connection to take home: one file of plain torch, which imports nothing else.
+
+``connections`` has every listed connection as plain torch, and ``text`` writes the file of one of them.
+"""

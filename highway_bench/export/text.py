@@ -1,0 +1,119 @@
+"""The file of one connection: comments, its class, and a stack of layers that are joined by it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from typing import Final
+
+import pandas as pd
+
+from highway_bench.blocks import BlockSpec, blocks
+from highway_bench.errors import BadInput
+from highway_bench.export.connections import PLAIN, PlainForm, Scaled
+from highway_bench.report.choice.kinds import kind_of
+from highway_bench.report.choice.known import known_answers
+
+MOST_LINES: Final = 80
+WIDTH: Final = 100
+ANY_DEPTH: Final = 12
+"""The depth in the files that travel with the package."""
+OF_ANY_LAYER: Final = ("default", "scaled-branch")
+"""Initialisations that need not know the weights of a layer."""
+STACK: Final = '''class Stack(nn.Module):
+    """x (…, width) → y (…, width): layers of make_layer(width), each joined by Connection."""
+
+    def __init__(self, make_layer, width, depth={depth}):
+        super().__init__()
+        self.joins = nn.ModuleList(
+            Connection({layer}, width, layer, depth{arguments})
+            for layer in range(1, depth + 1)
+        ){leave}
+
+    def forward(self, x):
+        state = {state}
+        for join in self.joins:
+            state = join(state)
+        return {output}
+'''
+
+
+def plain_torch(name: str, *, depth: int, start: str | None = None, known: pd.DataFrame | None = None) -> str:
+    """The connection called ``name`` with one of its starts as a file of plain torch, by default with its first start.
+
+    Its learning rates are those of ``known``, a wide table, by default that of the committed rows.
+    Raises ``BadInput`` for a connection without a plain form, and for a start that a layer of the user's cannot have.
+    """
+    spec = blocks.get(name)
+    if name not in PLAIN:
+        raise BadInput(f"{name!r} has no plain form: a layer alone does not give it what it joins")
+    if depth < 1:
+        raise BadInput(f"depth must be at least 1, not {depth}")
+    chosen = spec.starts[0] if start is None else spec.start(start)
+    if chosen.init not in OF_ANY_LAYER:
+        raise BadInput(f"start {chosen.name!r} of {name!r} sets the layer's own weights: {chosen.about}")
+    form = PLAIN[name]
+    gain = form.gain or ("depth**-0.5" if chosen.init == "scaled-branch" else "")
+    parts = [_source(Scaled)] if gain else []
+    parts += [_source(part) for part in form.parts]
+    parts.append(_source(form.cls).replace(f"class {form.cls.__name__}(", "class Connection(", 1))
+    parts.append(_stack(form, depth, chosen.name, gain))
+    code = "\n\n".join(parts)
+    imports = "import math\n\n" * ("math." in code) + "import torch\nfrom torch import nn\n"
+    return f"{_comments(spec, chosen.name, chosen.about, known_answers() if known is None else known)}\n{imports}\n\n{code}"
+
+
+def _source(of: type | object) -> str:
+    """The source of a class or function without annotations and without its docstring."""
+    text = inspect.getsource(of)  # type: ignore[arg-type]
+    text = re.sub(r"(\w+): (?:nn\.\w+|Tensor|int|float|bool|list|tuple)\b", r"\1", text)
+    text = re.sub(r"\) -> [\w. |]+:", "):", text)
+    return re.sub(r'^    """.*?"""\n\n', "", text, count=1, flags=re.MULTILINE | re.DOTALL)
+
+
+def _stack(form: PlainForm, depth: int, start: str, gain: str) -> str:
+    arguments = form.arguments.get(start, "")
+    return STACK.format(
+        depth=depth,
+        layer=f"Scaled(make_layer(width), {gain})" if gain else "make_layer(width)",
+        arguments=f", {arguments}" if arguments else "",
+        leave=f"\n        self.leave = {form.leave}" if form.leave else "",
+        state=form.state,
+        output=form.output,
+    )
+
+
+def _comments(spec: BlockSpec, start: str, about: str, known: pd.DataFrame) -> str:
+    lines = [
+        f"{spec.name}, start {start}: {spec.equation}",
+        f"Source: {spec.source}. Start: {about}.",
+        *_rates(known, spec.name, start),
+        "Written by highway_bench (MIT licence). make_layer(width): any nn.Module (…, width) → (…, width).",
+    ]
+    wrapped = (part for line in lines for part in textwrap.wrap(line, WIDTH - 2))
+    return "".join(f"# {part}\n" for part in wrapped)
+
+
+def _rates(table: pd.DataFrame, name: str, start: str) -> list[str]:
+    """The best learning rates that are known of a connection and start, from the lowest to the highest over depths."""
+    own = table[table["connection"].eq(name) & table["start"].eq(start) & table["outcome"].eq("trains")]
+    rates = []
+    for (kind, data), part in own.groupby(["kind", "data"], sort=False):
+        (low, high), depths = (part["rate"].min(), part["rate"].max()), (part["depth"].min(), part["depth"].max())
+        layers = f"{depths[0]}" if depths[0] == depths[1] else f"{depths[0]} to {depths[1]}"
+        rate = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+        rates.append(f"{kind_of(str(kind), str(data)).label} {rate} ({layers} layers)")
+    return [f"Learning rates that were best: {'; '.join(rates)}."] if rates else []
+
+
+def every_plain_torch(known: pd.DataFrame) -> pd.DataFrame:
+    """The file of every connection and start that has one, with the columns ``connection``, ``start`` and ``text``; its
+    depth is ``ANY_DEPTH``."""
+    records = []
+    for name in sorted(PLAIN):
+        for start in blocks.get(name).starts:
+            if start.init in OF_ANY_LAYER:
+                text = plain_torch(name, depth=ANY_DEPTH, start=start.name, known=known)
+                records.append({"connection": name, "start": start.name, "text": text})
+    return pd.DataFrame(records)
