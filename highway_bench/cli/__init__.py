@@ -75,7 +75,7 @@ def add(to: typer.Typer, name: str, command: Callable[..., Any], example: str) -
 
 
 add(app, "answer", answer.answer, "highway-bench answer transformer --depth 12 --for time")
-add(app, "export", export.export, "highway-bench export rezero --depth 48 > rezero.py")
+add(app, "export", export.export, "highway-bench export rezero --depth 48")
 add(app, "list", listing.list_entries, "highway-bench list blocks")
 add(app, "show", show.show, "highway-bench show highway --family conv --depth 10")
 add(

@@ -61,7 +61,8 @@ def plain_torch(name: str, *, depth: int, start: str | None = None, known: pd.Da
     parts.append(_stack(form, depth, chosen.name, gain))
     code = "\n\n".join(parts)
     imports = "import math\n\n" * ("math." in code) + "import torch\nfrom torch import nn\n"
-    return f"{_comments(spec, chosen.name, chosen.about, known_answers() if known is None else known)}\n{imports}\n\n{code}"
+    comments = _comments(spec, chosen.name, chosen.about, known_answers() if known is None else known)
+    return f"{comments}\n{imports}\n\n{code}"
 
 
 def _source(of: type | object) -> str:
