@@ -1,8 +1,8 @@
 """Every listed connection as plain torch, for layers (…, width) → (…, width) that are the user's own.
 
 Each class is printed as it stands here, so it uses torch alone. ``transform`` is the layer H, ``layer`` its number from
-1 to ``depth``. Parameters have the names of ``hb.build``'s. Arguments after ``depth`` follow from the start, as ``PLAIN``
-says. A test holds outputs and gradients equal to those of ``hb.build``.
+1 to ``depth``. Parameters have the names of ``hb.build``'s. Arguments after ``depth`` follow from the start, as
+``PLAIN`` says. A test holds outputs and gradients equal to those of ``hb.build``.
 """
 # mypy: disable-error-code="no-any-return,type-arg,no-untyped-call"
 

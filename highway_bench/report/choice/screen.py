@@ -13,6 +13,7 @@ from typing import Any, Final
 import pandas as pd
 
 from highway_bench.declared import declared
+from highway_bench.measure.paired import UNDECIDED
 from highway_bench.provenance.machine import labels
 from highway_bench.report.choice.columns import BEHIND, BEST, HERE, NOT_SEPARATED
 from highway_bench.report.choice.kinds import Kind
@@ -34,7 +35,7 @@ from highway_bench.success.ladder import DIVERGES, FAILS, SLOW, TRAINS
 Data = dict[str, Any]
 BITS: Final = ("language", "code")
 """Data sets whose held-out loss is in bits a byte."""
-SYMBOLS: Final = {BEST: "★", NOT_SEPARATED: "☆", BEHIND: "○", SLOW: "–", FAILS: "×", DIVERGES: "∞"}
+SYMBOLS: Final = {BEST: "★", NOT_SEPARATED: "☆", BEHIND: "○", SLOW: "–", FAILS: "×", DIVERGES: "∞", UNDECIDED: "?"}
 """The symbol of a cell of the overview, by place or outcome."""
 
 
@@ -217,6 +218,7 @@ def overview(table: pd.DataFrame, kinds: Sequence[Kind]) -> Data:
         starts = _outcomes(table, kind, one)
         for row in one.rows:
             state = row["place"] or row["outcome"]
+            state = UNDECIDED if state not in SYMBOLS and row["seeds"] else state
             if state in SYMBOLS:
                 cells.setdefault(row["connection"], {})[number] = (state, len(starts[row["connection"]]) > 1)
     goodness = {BEST: 4, NOT_SEPARATED: 3, BEHIND: 2, SLOW: 1}

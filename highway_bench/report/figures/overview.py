@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from highway_bench.measure.paired import UNDECIDED
 from highway_bench.report.choice.columns import BEHIND, BEST, NOT_SEPARATED
 from highway_bench.report.choice.ranking import kinds_of
 from highway_bench.report.choice.screen import SYMBOLS, overview
@@ -22,6 +23,7 @@ COLOURS: Final = {
     SLOW: "#fbf0c0",
     FAILS: "#f9d3b5",
     DIVERGES: "#f2b6a0",
+    UNDECIDED: "#eeeeee",
 }
 
 
