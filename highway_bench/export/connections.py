@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 
-class Scaled(nn.Module):
+class TorchScaled(nn.Module):
     """y = factor · module(x)."""
 
     def __init__(self, module: nn.Module, factor: float) -> None:
@@ -27,7 +27,7 @@ class Scaled(nn.Module):
         return self.factor * self.module(x)
 
 
-class Plain(nn.Module):
+class TorchPlain(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
         self.transform = transform
@@ -36,7 +36,7 @@ class Plain(nn.Module):
         return self.transform(x)
 
 
-class Residual(nn.Module):
+class TorchResidual(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
         self.transform = transform
@@ -45,7 +45,7 @@ class Residual(nn.Module):
         return x + self.transform(x)
 
 
-class PreNorm(nn.Module):
+class TorchPreNorm(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
         self.norm, self.transform = nn.LayerNorm(width), transform
@@ -54,7 +54,7 @@ class PreNorm(nn.Module):
         return x + self.transform(self.norm(x))
 
 
-class PostNorm(nn.Module):
+class TorchPostNorm(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
         self.transform, self.norm = transform, nn.LayerNorm(width)
@@ -63,7 +63,7 @@ class PostNorm(nn.Module):
         return self.norm(x + self.transform(x))
 
 
-class Highway(nn.Module):
+class TorchHighway(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int, bias: float) -> None:
         super().__init__()
         self.transform, self.gate = transform, nn.Linear(width, width)
@@ -74,7 +74,7 @@ class Highway(nn.Module):
         return torch.lerp(x, self.transform(x), torch.sigmoid(self.gate(x)))
 
 
-class HighwayFree(nn.Module):
+class TorchHighwayFree(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int, bias: float) -> None:
         super().__init__()
         self.transform, self.gate = transform, nn.Linear(width, 2 * width)  # transform gate and carry gate
@@ -87,7 +87,7 @@ class HighwayFree(nn.Module):
         return self.transform(x) * t + x * c
 
 
-class ReZero(nn.Module):
+class TorchReZero(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
         self.transform, self.alpha = transform, nn.Parameter(torch.zeros(()))
@@ -96,7 +96,7 @@ class ReZero(nn.Module):
         return x + self.alpha * self.transform(x)
 
 
-class LayerScale(nn.Module):
+class TorchLayerScale(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
         self.norm, self.transform = nn.LayerNorm(width), transform
@@ -107,7 +107,7 @@ class LayerScale(nn.Module):
         return x + self.scale * self.transform(self.norm(x))
 
 
-class BranchScaled(nn.Module):
+class TorchBranchScaled(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
         self.norm, self.transform, self.factor = nn.LayerNorm(width), transform, depth**-0.5
@@ -116,7 +116,7 @@ class BranchScaled(nn.Module):
         return x + self.factor * self.transform(self.norm(x))
 
 
-class DeepNorm(nn.Module):
+class TorchDeepNorm(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
         self.transform, self.norm, self.alpha = transform, nn.LayerNorm(width), depth**0.25
@@ -125,7 +125,7 @@ class DeepNorm(nn.Module):
         return self.norm(self.alpha * x + self.transform(x))
 
 
-class NormScaled(nn.Module):
+class TorchNormScaled(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
         self.norm, self.transform, self.factor = nn.LayerNorm(width), transform, layer**-0.5
@@ -134,7 +134,7 @@ class NormScaled(nn.Module):
         return x + self.transform(self.factor * self.norm(x))
 
 
-class OutputNorm(nn.Module):
+class TorchOutputNorm(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int, gain: float) -> None:
         super().__init__()
         self.transform, self.norm = transform, nn.LayerNorm(width)
@@ -144,7 +144,7 @@ class OutputNorm(nn.Module):
         return x + self.norm(self.transform(x))
 
 
-class SandwichNorm(nn.Module):
+class TorchSandwichNorm(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int, gain: float) -> None:
         super().__init__()
         self.norm, self.transform, self.output_norm = nn.LayerNorm(width), transform, nn.LayerNorm(width)
@@ -154,7 +154,7 @@ class SandwichNorm(nn.Module):
         return x + self.output_norm(self.transform(self.norm(x)))
 
 
-class LayerScalar(nn.Module):
+class TorchLayerScalar(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int, gain: float) -> None:
         super().__init__()
         self.norm, self.transform, self.output_norm = nn.LayerNorm(width), transform, nn.LayerNorm(width)
@@ -165,7 +165,7 @@ class LayerScalar(nn.Module):
         return self.scale * (x + self.output_norm(self.transform(self.norm(x))))
 
 
-class Keel(nn.Module):
+class TorchKeel(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
         self.norm, self.transform = nn.LayerNorm(width), transform
@@ -176,7 +176,7 @@ class Keel(nn.Module):
         return self.output_norm(self.alpha * x + self.transform(self.norm(x)))
 
 
-class GruGate(nn.Module):
+class TorchGruGate(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int, bias: float) -> None:
         super().__init__()
         self.norm, self.transform = nn.LayerNorm(width), transform
@@ -194,7 +194,7 @@ class GruGate(nn.Module):
         return torch.lerp(x, torch.tanh(candidate + self.of_stream[2](r * x)), z)
 
 
-class LaurelLr(nn.Module):
+class TorchLaurelLr(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
         self.norm, self.transform = nn.LayerNorm(width), transform
@@ -206,7 +206,7 @@ class LaurelLr(nn.Module):
         return x + self.transform(self.norm(x)) + self.outward(self.inward(x))
 
 
-class X0Mix(nn.Module):
+class TorchX0Mix(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int, graded: bool) -> None:
         super().__init__()
         self.norm, self.transform = nn.LayerNorm(width), transform
@@ -220,7 +220,7 @@ class X0Mix(nn.Module):
         return x + self.transform(self.norm(x)), first
 
 
-class DenseAverage(nn.Module):
+class TorchDenseAverage(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
         self.norm, self.transform = nn.LayerNorm(width), transform
@@ -232,7 +232,7 @@ class DenseAverage(nn.Module):
         return sum(self.weights[i] * one for i, one in enumerate(history)), *history
 
 
-class DepthAttention(nn.Module):
+class TorchDepthAttention(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.query = nn.Parameter(torch.zeros(width))
@@ -243,10 +243,10 @@ class DepthAttention(nn.Module):
         return sum(weights[i] * one for i, one in enumerate(sources))
 
 
-class AttentionResidual(nn.Module):
+class TorchAttentionResidual(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
-        self.mean = DepthAttention(width) if layer > 1 else None
+        self.mean = TorchDepthAttention(width) if layer > 1 else None
         self.norm, self.transform = nn.LayerNorm(width), transform
 
     def forward(self, sources: list) -> list:
@@ -254,7 +254,7 @@ class AttentionResidual(nn.Module):
         return [*sources, self.transform(self.norm(mean))]
 
 
-class HyperConnection(nn.Module):
+class TorchHyperConnection(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
         self.norm, self.transform = nn.LayerNorm(width), transform
@@ -280,7 +280,7 @@ def logits_of(maps: nn.Linear, streams: Tensor) -> Tensor:
     return maps(together * torch.rsqrt(together.square().mean(-1, keepdim=True) + 1e-6))
 
 
-class GatedSum(nn.Module):
+class TorchGatedSum(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.maps, self.norm = nn.Linear(4 * width, 4, bias=False), nn.LayerNorm(width)
@@ -292,7 +292,7 @@ class GatedSum(nn.Module):
         return self.norm((gates.movedim(-1, 0).unsqueeze(-1) * streams).sum(0))
 
 
-class Mhc(nn.Module):
+class TorchMhc(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
         self.norm, self.transform = nn.LayerNorm(width), transform
@@ -311,7 +311,7 @@ class Mhc(nn.Module):
         return (mix * streams).sum(1) + write * branch
 
 
-class GatedRead(nn.Module):
+class TorchGatedRead(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         rank = max(1, width // 8)
@@ -327,10 +327,10 @@ class GatedRead(nn.Module):
         return u, (gates * u).unflatten(-1, (4, -1)).mean(-2)
 
 
-class GatedResidual(nn.Module):
+class TorchGatedResidual(nn.Module):
     def __init__(self, transform: nn.Module, width: int, layer: int, depth: int) -> None:
         super().__init__()
-        self.read, self.inject, self.transform = GatedRead(width), nn.Linear(4 * width, 4, bias=False), transform
+        self.read, self.inject, self.transform = TorchGatedRead(width), nn.Linear(4 * width, 4, bias=False), transform
         nn.init.normal_(self.inject.weight, std=0.02)
 
     def forward(self, streams: Tensor) -> Tensor:  # (4, …, width)
@@ -374,35 +374,35 @@ def of_streams(cls: type[nn.Module], leave: str, output: str, *parts: Any) -> Pl
 AT_DEPTH: Final = {"depth-aware": "-max(1.0, math.log(depth))", "published": "-2.0"}
 GAINS: Final = {"published": "1.0", "depth-aware": "depth**-0.5"}
 PLAIN: Final = {
-    "plain": PlainForm(Plain),
-    "residual": PlainForm(Residual),
-    "pre-norm": normed(PreNorm),
-    "parallel": normed(PreNorm),  # with one transform a layer
-    "post-norm": PlainForm(PostNorm),
-    "highway": PlainForm(Highway, arguments=AT_DEPTH),
-    "highway-free": PlainForm(HighwayFree, arguments=AT_DEPTH),
-    "rezero": PlainForm(ReZero),
-    "layerscale": normed(LayerScale),
-    "branch-scaled": normed(BranchScaled),
-    "deepnorm": PlainForm(DeepNorm, gain="(4 * depth) ** -0.25"),
-    "norm-scaled": normed(NormScaled),
-    "output-norm": normed(OutputNorm, GAINS),
-    "sandwich-norm": normed(SandwichNorm, GAINS),
-    "layer-scalar": normed(LayerScalar, GAINS),
-    "keel": PlainForm(Keel),
-    "gru-gate": PlainForm(GruGate, arguments={"published": "2.0", "depth-aware": "max(2.0, math.log(depth))"}),
-    "laurel-lr": normed(LaurelLr),
-    "x0-mix": with_history(X0Mix, {"published": "False", "depth-aware": "True"}),
-    "dense-average": with_history(DenseAverage),
+    "plain": PlainForm(TorchPlain),
+    "residual": PlainForm(TorchResidual),
+    "pre-norm": normed(TorchPreNorm),
+    "parallel": normed(TorchPreNorm),  # with one transform a layer
+    "post-norm": PlainForm(TorchPostNorm),
+    "highway": PlainForm(TorchHighway, arguments=AT_DEPTH),
+    "highway-free": PlainForm(TorchHighwayFree, arguments=AT_DEPTH),
+    "rezero": PlainForm(TorchReZero),
+    "layerscale": normed(TorchLayerScale),
+    "branch-scaled": normed(TorchBranchScaled),
+    "deepnorm": PlainForm(TorchDeepNorm, gain="(4 * depth) ** -0.25"),
+    "norm-scaled": normed(TorchNormScaled),
+    "output-norm": normed(TorchOutputNorm, GAINS),
+    "sandwich-norm": normed(TorchSandwichNorm, GAINS),
+    "layer-scalar": normed(TorchLayerScalar, GAINS),
+    "keel": PlainForm(TorchKeel),
+    "gru-gate": PlainForm(TorchGruGate, arguments={"published": "2.0", "depth-aware": "max(2.0, math.log(depth))"}),
+    "laurel-lr": normed(TorchLaurelLr),
+    "x0-mix": with_history(TorchX0Mix, {"published": "False", "depth-aware": "True"}),
+    "dense-average": with_history(TorchDenseAverage),
     "attn-residual": PlainForm(
-        AttentionResidual,
-        (DepthAttention,),
+        TorchAttentionResidual,
+        (TorchDepthAttention,),
         state="[x]",
         leave=f"nn.Sequential(DepthAttention(width), {NORM})",
         output="self.leave(state)",
     ),
-    "hc-dynamic": of_streams(HyperConnection, NORM, "self.leave(state.sum(0))"),
-    "mhc": of_streams(Mhc, "GatedSum(width)", "self.leave(state)", logits_of, GatedSum),
-    "gated-residual": of_streams(GatedResidual, "GatedRead(width)", "self.leave(state)[1]", GatedRead),
+    "hc-dynamic": of_streams(TorchHyperConnection, NORM, "self.leave(state.sum(0))"),
+    "mhc": of_streams(TorchMhc, "GatedSum(width)", "self.leave(state)", logits_of, TorchGatedSum),
+    "gated-residual": of_streams(TorchGatedResidual, "GatedRead(width)", "self.leave(state)[1]", TorchGatedRead),
 }
 """The plain form of each connection by its name."""

@@ -11,12 +11,14 @@ import pandas as pd
 
 from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.errors import BadInput
-from highway_bench.export.connections import PLAIN, PlainForm, Scaled
+from highway_bench.export.connections import PLAIN, PlainForm, TorchScaled
 from highway_bench.report.choice.kinds import kind_of
 from highway_bench.report.choice.known import known_answers
 
 MOST_LINES: Final = 80
 WIDTH: Final = 100
+PREFIX: Final = "Torch"
+"""Begins the names of classes in ``connections``; a printed file has none."""
 ANY_DEPTH: Final = 12
 """The depth in the files that travel with the package."""
 OF_ANY_LAYER: Final = ("default", "scaled-branch")
@@ -55,9 +57,9 @@ def plain_torch(name: str, *, depth: int, start: str | None = None, known: pd.Da
         raise BadInput(f"start {chosen.name!r} of {name!r} sets the layer's own weights: {chosen.about}")
     form = PLAIN[name]
     gain = form.gain or ("depth**-0.5" if chosen.init == "scaled-branch" else "")
-    parts = [_source(Scaled)] if gain else []
+    parts = [_source(TorchScaled)] if gain else []
     parts += [_source(part) for part in form.parts]
-    parts.append(_source(form.cls).replace(f"class {form.cls.__name__}(", "class Connection(", 1))
+    parts.append(_source(form.cls).replace(f"class {form.cls.__name__.removeprefix(PREFIX)}(", "class Connection(", 1))
     parts.append(_stack(form, depth, chosen.name, gain))
     code = "\n\n".join(parts)
     imports = "import math\n\n" * ("math." in code) + "import torch\nfrom torch import nn\n"
@@ -66,8 +68,8 @@ def plain_torch(name: str, *, depth: int, start: str | None = None, known: pd.Da
 
 
 def _source(of: type | object) -> str:
-    """The source of a class or function without annotations and without its docstring."""
-    text = inspect.getsource(of)  # type: ignore[arg-type]
+    """The source of a class or function without annotations, its docstring and the prefix of names."""
+    text = re.sub(rf"\b{PREFIX}(?=[A-Z])", "", inspect.getsource(of))  # type: ignore[arg-type]
     text = re.sub(r"(\w+): (?:nn\.\w+|Tensor|int|float|bool|list|tuple)\b", r"\1", text)
     text = re.sub(r"\) -> [\w. |]+:", "):", text)
     return re.sub(r'^    """.*?"""\n\n', "", text, count=1, flags=re.MULTILINE | re.DOTALL)

@@ -76,7 +76,7 @@ def _contrast(differences: Array, p: float, confidence: float) -> Contrast:
     return Contrast(mean, float(differences.std(ddof=1)) if len(differences) > 1 else math.nan, p)
 
 
-class Comparison(NamedTuple):
+class PairedComparison(NamedTuple):
     """The mean difference to the reference over paired seeds, and the ``word`` for it: better, worse, equal, undecided.
 
     The interval has the level at which Holm's procedure judges this comparison, so it excludes 0 where ``p``, corrected
@@ -90,7 +90,7 @@ class Comparison(NamedTuple):
 
 def compare(
     values: Mapping[Name, BySeed], reference: Name, alpha: float = ALPHA, equal_within: float = 0.0
-) -> dict[Name, Comparison]:
+) -> dict[Name, PairedComparison]:
     """Every other entry of ``values`` against ``reference``, over the seeds that both have; lower values are better.
 
     A difference whose interval lies within ± ``equal_within`` is equal. One that is merely not separated from 0, or of
@@ -107,7 +107,7 @@ def compare(
     for name in alone:
         pair = {reference: values[reference], name: values[name]}
         difference = contrasts(pair, reference, 1 - levels[name])[name].difference
-        found[name] = Comparison(difference, adjusted[name], _word(difference, equal_within))
+        found[name] = PairedComparison(difference, adjusted[name], _word(difference, equal_within))
     return found
 
 

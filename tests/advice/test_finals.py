@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from highway_bench.advice.finals import ALPHA, MOST, QualityVerdict, judged
+from highway_bench.advice.finals import ALPHA, MOST, MOST_SEEDS, QualityVerdict, judged
 from highway_bench.measure.paired import holm, p_value
-from highway_bench.report.tables.answer import MOST_SEEDS
 
 SEEDS = 7
 BASE = np.exp(np.random.default_rng(0).normal(0, 0.3, SEEDS))  # what the seeds share

@@ -148,6 +148,7 @@ def test_options_are_the_words_of_the_api() -> None:
         "strict",
         "address",
         "log_file",
+        "details",
         "json",
     }
     assert options == set(SelectionOptions.__annotations__) | set(inspect.signature(hb.run).parameters) - {

@@ -186,6 +186,16 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "profiles": [PROFILE],
         },
     ),
+    "answer": (
+        ("mlp", "--depth", "50"),
+        {
+            "kind": STRING,
+            "for": STRING,
+            "sentence": STRING,
+            "depths": [{"depth": NUMBER, "take": STRING, "as_good": [STRING], "rows": [OBJECT]}],
+        },
+    ),
+    "export": (("rezero", "--depth", "48"), {"connection": STRING, "depth": NUMBER, "text": STRING}),
     "show": (("highway", "--dataset", "digits", "--depth", "2"), NETWORK | {"equal": NETWORK | {"equal": "null"}}),
     "run": (
         (*SMALL, "--mode", "cudagraph"),  # skipped, which no profile expects

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pandas as pd
 
 from highway_bench.errors import NothingMeasured
-from highway_bench.report.choice.kinds import Kind
+from highway_bench.report.choice.kinds import LayerKind
 from highway_bench.report.choice.ranking import CRITERIA, Ranking, depths_of, ranking
 from highway_bench.report.format import NONE, between, quantity, three
 from highway_bench.success.ladder import TRAINS
@@ -18,7 +18,7 @@ ROWS: Final = {1: 8, 2: 4}
 """The most rows of connections, by the number of depths that are shown."""
 
 
-def rankings(table: pd.DataFrame, kind: Kind, depth: int, what: str) -> list[Ranking]:
+def rankings(table: pd.DataFrame, kind: LayerKind, depth: int, what: str) -> list[Ranking]:
     """The ranking at ``depth``, or at the measured depths on both sides of it, or at the last one.
 
     Raises ``NothingMeasured`` for a kind without rows."""
@@ -58,7 +58,7 @@ def how_sure(one: Ranking) -> str:
     return f"{len(one.as_good)} of {others} others not separated"
 
 
-def answer_lines(table: pd.DataFrame, kind: Kind, depth: int, what: str) -> list[str]:
+def answer_lines(table: pd.DataFrame, kind: LayerKind, depth: int, what: str) -> list[str]:
     """The answer for a kind at a depth, by a criterion's name, as at most twelve lines."""
     found = rankings(table, kind, depth, what)
     criterion = CRITERIA[what]

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from highway_bench.report.choice.columns import BEHIND, BEST, HERE, KNOWN, NOT_SEPARATED, REFERENCE
-from highway_bench.report.choice.kinds import KINDS, Kind, kind_of
+from highway_bench.report.choice.kinds import KINDS, LayerKind, kind_of
 from highway_bench.report.rows import rows_of
 from highway_bench.success.ladder import TRAINS
 
@@ -46,7 +46,7 @@ class Ranking:
     """The connections of one kind at one depth: ``rows`` of the wide table, those that train in order and then the
     rest, each with ``value``, ``low`` and ``high`` of what is drawn, and its ``place``."""
 
-    kind: Kind
+    kind: LayerKind
     depth: int
     criterion: Criterion
     rows: tuple[dict[str, Any], ...]
@@ -67,7 +67,7 @@ class Ranking:
         return tuple(str(row["connection"]) for row in self.trained if row["place"] == NOT_SEPARATED)
 
 
-def rows_of_kind(table: pd.DataFrame, kind: Kind) -> pd.DataFrame:
+def rows_of_kind(table: pd.DataFrame, kind: LayerKind) -> pd.DataFrame:
     """The rows of a kind, under its protocol, or else under the one of most committed rows, or of most rows here."""
     own = table[table["kind"].eq(kind.family) & table["data"].eq(kind.data)]
     return own[own["protocol"].eq(kind.protocol or protocol_of(own))]
@@ -81,13 +81,13 @@ def protocol_of(own: pd.DataFrame) -> str:
     return str(counts[::-1].idxmax()) if len(counts) else ""
 
 
-def depths_of(table: pd.DataFrame, kind: Kind) -> list[int]:
+def depths_of(table: pd.DataFrame, kind: LayerKind) -> list[int]:
     """The depths at which a kind was measured."""
     own = rows_of_kind(table, kind)
     return sorted(set(own.loc[own["seeds"].gt(0), "depth"].astype(int)))
 
 
-def kinds_of(table: pd.DataFrame) -> list[Kind]:
+def kinds_of(table: pd.DataFrame) -> list[LayerKind]:
     """The kinds that ``table`` has: first those that people know by a name, in their order, then those measured here,
     one for each protocol that is not that of the committed rows."""
     found = dict.fromkeys(kind_of(family, data) for family, data in zip(table["kind"], table["data"], strict=True))
@@ -104,18 +104,18 @@ def kinds_of(table: pd.DataFrame) -> list[Kind]:
     return [kind for kind in [*kinds, *here] if depths_of(table, kind)]
 
 
-def ranking(table: pd.DataFrame, kind: Kind, depth: int, what: str = "held-out") -> Ranking:
+def ranking(table: pd.DataFrame, kind: LayerKind, depth: int, what: str = "held-out") -> Ranking:
     """The ranking of a kind at a measured depth, by the name of a criterion."""
     return _ranked(kind, depth, CRITERIA[what], _records(table, kind, depth))
 
 
-def every_ranking(table: pd.DataFrame, kind: Kind, depth: int) -> dict[str, Ranking]:
+def every_ranking(table: pd.DataFrame, kind: LayerKind, depth: int) -> dict[str, Ranking]:
     """The rankings of a kind at a measured depth, by the names of the criteria."""
     rows = _records(table, kind, depth)
     return {what: _ranked(kind, depth, criterion, rows) for what, criterion in CRITERIA.items()}
 
 
-def _records(table: pd.DataFrame, kind: Kind, depth: int) -> list[dict[str, Any]]:
+def _records(table: pd.DataFrame, kind: LayerKind, depth: int) -> list[dict[str, Any]]:
     """The rows of a kind at a depth; ``None`` for what is missing."""
     own = rows_of_kind(table, kind)
     own = own[own["depth"].eq(depth)]
@@ -124,7 +124,7 @@ def _records(table: pd.DataFrame, kind: Kind, depth: int) -> list[dict[str, Any]
     return [{name: None if pd.isna(value) else value for name, value in row.items()} for row in rows_of(own)]
 
 
-def _ranked(kind: Kind, depth: int, criterion: Criterion, records: list[dict[str, Any]]) -> Ranking:
+def _ranked(kind: LayerKind, depth: int, criterion: Criterion, records: list[dict[str, Any]]) -> Ranking:
     rows = sorted((_drawn(row, criterion) for row in records), key=lambda row: _order(row, criterion))
     once = {row["connection"]: row for row in reversed(rows)}  # the better start is the first
     kept = [row for row in rows if once[row["connection"]] is row]

@@ -16,7 +16,7 @@ from highway_bench.declared import declared
 from highway_bench.measure.paired import UNDECIDED
 from highway_bench.provenance.machine import labels
 from highway_bench.report.choice.columns import BEHIND, BEST, HERE, NOT_SEPARATED
-from highway_bench.report.choice.kinds import Kind
+from highway_bench.report.choice.kinds import LayerKind
 from highway_bench.report.choice.known import plain_texts
 from highway_bench.report.choice.lines import give_or_take, how_sure, sentence
 from highway_bench.report.choice.ranking import (
@@ -32,14 +32,14 @@ from highway_bench.report.choice.ranking import (
 from highway_bench.report.format import NONE, between, quantity, signed, three
 from highway_bench.success.ladder import DIVERGES, FAILS, SLOW, TRAINS
 
-Data = dict[str, Any]
+ScreenData = dict[str, Any]
 BITS: Final = ("language", "code")
-"""Data sets whose held-out loss is in bits a byte."""
+"""ScreenData sets whose held-out loss is in bits a byte."""
 SYMBOLS: Final = {BEST: "★", NOT_SEPARATED: "☆", BEHIND: "○", SLOW: "–", FAILS: "×", DIVERGES: "∞", UNDECIDED: "?"}
 """The symbol of a cell of the overview, by place or outcome."""
 
 
-def screen(table: pd.DataFrame) -> Data:
+def screen(table: pd.DataFrame) -> ScreenData:
     """The first screen of the wide ``table``: ``kinds`` with their depths and rankings, ``criteria``, ``connections``
     with equation and source, and the ``overview``."""
     kinds = kinds_of(table)
@@ -59,7 +59,7 @@ def screen(table: pd.DataFrame) -> Data:
     }
 
 
-def _kind(table: pd.DataFrame, kind: Kind) -> Data:
+def _kind(table: pd.DataFrame, kind: LayerKind) -> ScreenData:
     depths = depths_of(table, kind)
     found = {depth: every_ranking(table, kind, depth) for depth in depths}
     first = next(iter(found[depths[0]].values())).rows[0]
@@ -77,7 +77,7 @@ def _kind(table: pd.DataFrame, kind: Kind) -> Data:
     }
 
 
-def _depth(kind: Kind, depth: int, by: Mapping[str, Ranking]) -> Data:
+def _depth(kind: LayerKind, depth: int, by: Mapping[str, Ranking]) -> ScreenData:
     every = by["held-out"].rows
     rows = {(row["connection"], row["start"]): row for one in by.values() for row in one.rows}
     order = {key: number for number, key in enumerate(rows)}
@@ -90,7 +90,7 @@ def _depth(kind: Kind, depth: int, by: Mapping[str, Ranking]) -> Data:
     }
 
 
-def _row(kind: Kind, row: Mapping[str, Any]) -> Data:
+def _row(kind: LayerKind, row: Mapping[str, Any]) -> ScreenData:
     """What a row shows whatever counts, in words."""
     unit = "bits" if kind.data in BITS else "nat"
     edge = f", the {row['edge']} tried" if row["edge"] else ""
@@ -134,7 +134,7 @@ def _spread(row: Mapping[str, Any], name: str, unit: str, times: float = 1.0, wo
     return " ".join(filter(None, [numbers.strip(), unit, row[word] if word else ""]))
 
 
-def _ranking(kind: Kind, one: Ranking, order: Mapping[tuple[str, str], int]) -> Data:
+def _ranking(kind: LayerKind, one: Ranking, order: Mapping[tuple[str, str], int]) -> ScreenData:
     scale = Scale.of(one.trained, one.criterion)
     unit = {"held-out": "bits" if kind.data in BITS else "nat"}.get(one.criterion.name, "×")
     return {
@@ -209,7 +209,7 @@ class Scale:
         return ["better ← 0" if self.low == 0 else signed(self.low, "+.2g"), f"{signed(self.high, '+.2g')} {unit}"]
 
 
-def overview(table: pd.DataFrame, kinds: Sequence[Kind]) -> Data:
+def overview(table: pd.DataFrame, kinds: Sequence[LayerKind]) -> ScreenData:
     """Connections by kind and depth: a symbol a cell, of the better start; marked where the starts differ."""
     columns = [(kind, depth) for kind in kinds for depth in depths_of(table, kind)]
     cells: dict[str, dict[int, tuple[str, bool]]] = {}
@@ -230,7 +230,7 @@ def overview(table: pd.DataFrame, kinds: Sequence[Kind]) -> Data:
     }  # fmt: skip
 
 
-def _outcomes(table: pd.DataFrame, kind: Kind, one: Ranking) -> dict[str, set[str]]:
+def _outcomes(table: pd.DataFrame, kind: LayerKind, one: Ranking) -> dict[str, set[str]]:
     """By connection, what became of its starts."""
     own = rows_of_kind(table, kind)
     own = own[own["depth"].eq(one.depth) & own["seeds"].gt(0)]
@@ -239,6 +239,6 @@ def _outcomes(table: pd.DataFrame, kind: Kind, one: Ranking) -> dict[str, set[st
     }
 
 
-def _cell(found: tuple[str, bool] | None) -> Data:
+def _cell(found: tuple[str, bool] | None) -> ScreenData:
     state, differ = found or ("", False)
     return {"state": state.replace(" ", "-"), "symbol": SYMBOLS.get(state, "·"), "differ": differ}

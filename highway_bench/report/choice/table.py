@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.measure.paired import BySeed, Comparison, compare, ranked
+from highway_bench.measure.paired import BySeed, PairedComparison, compare, ranked
 from highway_bench.measure.statistics import IntervalEstimate, t_interval
 from highway_bench.report.choice.columns import (
     BEHIND,
@@ -30,7 +30,7 @@ from highway_bench.report.rows import CONTEST, groups, recipe_of, rows_of, start
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.success.ladder import DIVERGES, NOT_RUN, TRAINS
 
-Record = dict[str, Any]
+WideRow = dict[str, Any]
 LOG_EQUAL: Final = math.log1p(EQUAL_SHARE)
 
 
@@ -40,7 +40,7 @@ def wide_table(results: Results, source: str = HERE) -> pd.DataFrame:
     A connection whose tuning runs were its last has a row without losses. Connections are compared where they train.
     """
     runs, curves, costs = results.training_runs(), Curves(results), Costs(results)
-    records: list[Record] = []
+    records: list[WideRow] = []
     for contest, rungs in results.contests():
         own = _alike(runs, contest)
         for depth in sorted(set(rungs["depth"])):
@@ -60,7 +60,7 @@ def _alike(runs: pd.DataFrame, contest: Mapping[str, Any]) -> pd.DataFrame:
     return next((part for setting, part in groups(runs, CONTEST) if setting == contest), runs.iloc[:0])
 
 
-def _identity(contest: Mapping[str, Any], rung: Mapping[str, Any]) -> Record:
+def _identity(contest: Mapping[str, Any], rung: Mapping[str, Any]) -> WideRow:
     start = rung["start"]
     return {
         "kind": contest["family_label"],
@@ -77,7 +77,7 @@ def protocol_of(contest: Mapping[str, Any]) -> str:
     return contest_text({**contest, "machine_label": ""}).partition(", ")[2]
 
 
-def _row(contest: Mapping[str, Any], rung: Mapping[str, Any], runs: pd.DataFrame) -> Record:
+def _row(contest: Mapping[str, Any], rung: Mapping[str, Any], runs: pd.DataFrame) -> WideRow:
     """What was measured of one connection alone."""
     row = _identity(contest, rung) | {
         "label": rung["block"],
@@ -115,7 +115,7 @@ def log_losses(runs: pd.DataFrame) -> dict[int, float]:
     return {seed: math.log(loss) for seed, loss in _by_seed(runs, "final_loss").items() if loss > 0}
 
 
-def _compare(rows: Sequence[Record], runs: pd.DataFrame) -> None:
+def _compare(rows: Sequence[WideRow], runs: pd.DataFrame) -> None:
     """Add to ``rows``, of one contest and depth, the differences to pre-norm and to the best of those that train."""
     trained = [row for row in rows if row["outcome"] == TRAINS]
     by_label = {row["label"]: runs[runs["block"].eq(row["label"])] for row in trained}
@@ -132,7 +132,7 @@ def _compare(rows: Sequence[Record], runs: pd.DataFrame) -> None:
 
 
 def _add(
-    rows: Sequence[Record],
+    rows: Sequence[WideRow],
     values: Mapping[str, BySeed],
     reference: str | None,
     difference: str,
@@ -167,16 +167,16 @@ def _best(values: Mapping[str, BySeed]) -> str | None:
     return next(iter(ranked(shared)), None)
 
 
-def _shown(one: Comparison, as_shown: Callable[[float], float]) -> IntervalEstimate:
+def _shown(one: PairedComparison, as_shown: Callable[[float], float]) -> IntervalEstimate:
     value, low, high = (as_shown(bound) for bound in (one.difference.value, one.difference.low, one.difference.high))
     return IntervalEstimate(value, low, high, one.difference.n)
 
 
-def _bounds(name: str, one: IntervalEstimate) -> Record:
+def _bounds(name: str, one: IntervalEstimate) -> WideRow:
     return {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high}
 
 
-def _only_tuned(results: Results, known: set[tuple[Any, ...]]) -> list[Record]:
+def _only_tuned(results: Results, known: set[tuple[Any, ...]]) -> list[WideRow]:
     """Connections of which tuning runs alone were made at a depth: they diverge if all of these did."""
     trials, found = results.trials(), []
     contests = [contest for contest, _ in results.contests()]
