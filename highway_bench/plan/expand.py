@@ -257,6 +257,12 @@ def own_families(selection: Selection) -> list[Family]:
     ]
 
 
+def chosen_kinds(selection: Selection) -> set[str]:
+    """The kinds of input of the families that ``selection`` names; empty where it names none."""
+    names = [name for one in selection.family if is_pattern(one) for name in families.select(str(one))]
+    return {families.get(name).kind for name in names} | {one.kind for one in own_families(selection)}
+
+
 def block_options(name: str, selection: Selection) -> dict[str, Any]:
     """The selection's options that the block accepts."""
     known = blocks.get(name).option_names

@@ -23,7 +23,7 @@ from highway_bench.execution.runner import Summary, run_cells
 from highway_bench.plan.checks import check_cells, check_data, check_grids, check_selection
 from highway_bench.plan.data_choice import named_data
 from highway_bench.plan.estimate import Estimate, estimate
-from highway_bench.plan.expand import expand, grid_families, own_families, wanted_widths, without_depth_aware
+from highway_bench.plan.expand import chosen_kinds, expand, grid_families, wanted_widths, without_depth_aware
 from highway_bench.plan.grid import Grid
 from highway_bench.plan.profiles import Profile, get_profile
 from highway_bench.plan.selection import Selection
@@ -207,10 +207,7 @@ def with_data(selection: Selection) -> tuple[Selection, tuple[str, ...]]:
         return selection, ()
     if selection.dataset is not None:
         raise BadInput("give data of your own or the name of a data set, not both")
-    own = own_families(selection)
-    choice = named_data(
-        selection.data, target=selection.target, images=bool(own) and all(one.kind == "image" for one in own)
-    )
+    choice = named_data(selection.data, target=selection.target, images=chosen_kinds(selection) == {"image"})
     options = {**choice.options, **selection.recipe.get("dataset", {})}
     changed = replace(selection, data=None, dataset=choice.name, recipe={**selection.recipe, "dataset": options})
     return changed, (f"data: {choice.note}",) if choice.note else ()

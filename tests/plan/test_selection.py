@@ -7,11 +7,13 @@ import sys
 from dataclasses import fields
 
 import pytest
+import torch
 from torch import nn
 
 from highway_bench.blocks import blocks
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import make_family
+from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection, SelectionOptions
 
 
@@ -64,3 +66,13 @@ def test_importing_it_takes_no_torch() -> None:
     code = "import sys, highway_bench.plan.selection, highway_bench.reproduce.request; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "False\n"
+
+
+def test_images_without_an_axis_for_the_channel_get_one_where_the_families_take_images() -> None:
+    x, y = torch.rand(40, 6, 6), torch.arange(40) % 2
+    said = {
+        family: Plan.of("smoke", Selection.of("trainability", family=family, block="plain", data=(x, y))).remarks
+        for family in ("conv", "transformer")
+    }
+    assert any("images 1 × 6 × 6" in remark for remark in said["conv"])
+    assert any("series 6 × 6" in remark for remark in said["transformer"])
