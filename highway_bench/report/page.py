@@ -30,14 +30,18 @@ from highway_bench.report.summary_tables import failure_table, summary_tables
 from highway_bench.writing import writing
 
 PAGE: Final = "index.html"
+MOST_OF_A_KIND: Final = 3
+"""Of more pictures of one kind, the first ones are on the page."""
 
 
 class Drawn(NamedTuple):
-    """A picture, its SVG element, and the name of the section that it belongs to; empty for the folded figures."""
+    """A picture, its SVG element, the name of the section that it belongs to (empty for the folded figures), and
+    whether it is on the page: of many pictures of a kind, the others are files."""
 
     picture: Picture
     svg: str
     section: str = ""
+    on_page: bool = True
 
 
 class Folded(NamedTuple):
@@ -56,7 +60,8 @@ def draw(results: Results) -> tuple[list[Drawn], list[str]]:
     missing: list[str] = []
     for kind in every_figure():
         try:
-            pictures += [Drawn(picture, svg_text(picture), kind.section) for picture in kind.draw(results)]
+            drawn = enumerate(kind.draw(results))
+            pictures += [Drawn(one, svg_text(one), kind.section, number < MOST_OF_A_KIND) for number, one in drawn]
         except NothingToShow as reason:
             missing.append(f"Figure “{kind.title}”: {reason}.")
     return pictures, missing
@@ -117,7 +122,7 @@ def _elements(pictures: list[Drawn], section: str) -> list[dict[str, str]]:
     return [
         {"name": drawn.picture.name, "caption": drawn.picture.caption, "svg": Markup(drawn.svg)}
         for drawn in pictures
-        if drawn.section == section
+        if drawn.section == section and drawn.on_page
     ]
 
 
