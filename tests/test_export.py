@@ -105,7 +105,8 @@ def test_the_command_prints_the_file() -> None:
     done = CliRunner().invoke(app, ["export", "pre-norm", "--depth", "48", "--start", "depth-aware"])
     assert done.exit_code == 0
     assert done.stdout == plain_torch("pre-norm", depth=48, start="depth-aware")
-    assert "Learning rates that were best: " in done.stdout
+    assert "Learning rates that were best: " in plain_torch("pre-norm", depth=48, start="published")
+    assert "Learning rates" not in done.stdout  # a constant factor on the branch changes the best rate
 
 
 def test_the_files_on_the_page_are_those_of_the_command() -> None:

@@ -35,8 +35,10 @@ def answer(
     from highway_bench.report.choice.kinds import kind_named
     from highway_bench.report.choice.known import known_answers
     from highway_bench.report.choice.lines import answer_lines, rankings, sentence
+    from highway_bench.report.choice.ranking import kinds_of
 
-    table, chosen = known_answers(), kind_named(kind)
+    table = known_answers()
+    chosen = kind_named(kind, kinds_of(table))
     if not json:
         typer.echo("\n".join(answer_lines(table, chosen, depth, what)))
         return

@@ -18,7 +18,7 @@ def export(
 ) -> None:
     """Print a connection as one file of plain torch.
 
-    It joins layers of your own and imports torch only.
+    It joins layers of your own, (…, width) with the features last, and imports torch only.
     """
     from highway_bench.export.text import plain_torch
 

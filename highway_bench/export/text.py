@@ -49,7 +49,9 @@ def plain_torch(name: str, *, depth: int, start: str | None = None, known: pd.Da
     """
     spec = blocks.get(name)
     if name not in PLAIN:
-        raise BadInput(f"{name!r} has no plain form: a layer alone does not give it what it joins")
+        raise BadInput(
+            f"{name!r} has no plain form: it mixes the values of attention, which a layer alone does not give"
+        )
     if depth < 1:
         raise BadInput(f"depth must be at least 1, not {depth}")
     chosen = spec.starts[0] if start is None else spec.start(start)
@@ -63,7 +65,7 @@ def plain_torch(name: str, *, depth: int, start: str | None = None, known: pd.Da
     parts.append(_stack(form, depth, chosen.name, gain))
     code = "\n\n".join(parts)
     imports = "import math\n\n" * ("math." in code) + "import torch\nfrom torch import nn\n"
-    comments = _comments(spec, chosen.name, chosen.about, known_answers() if known is None else known)
+    comments = _comments(spec, chosen.name, chosen.about, known_answers() if known is None else known, fixed=bool(gain))
     return f"{comments}\n{imports}\n\n{code}"
 
 
@@ -87,11 +89,12 @@ def _stack(form: PlainForm, depth: int, start: str, gain: str) -> str:
     )
 
 
-def _comments(spec: BlockSpec, start: str, about: str, known: pd.DataFrame) -> str:
+def _comments(spec: BlockSpec, start: str, about: str, known: pd.DataFrame, *, fixed: bool) -> str:
+    rates = [] if fixed else _rates(known, spec.name, start)  # a factor that stays changes the best rate
     lines = [
         f"{spec.name}, start {start}: {spec.equation}",
         f"Source: {spec.source}. Start: {about}.",
-        *_rates(known, spec.name, start),
+        *rates,
         "Written by highway_bench (MIT licence). make_layer(width): any nn.Module (…, width) → (…, width).",
     ]
     wrapped = (part for line in lines for part in textwrap.wrap(line, WIDTH - 2))
@@ -101,6 +104,7 @@ def _comments(spec: BlockSpec, start: str, about: str, known: pd.DataFrame) -> s
 def _rates(table: pd.DataFrame, name: str, start: str) -> list[str]:
     """The best learning rates that are known of a connection and start, from the lowest to the highest over depths."""
     own = table[table["connection"].eq(name) & table["start"].eq(start) & table["outcome"].eq("trains")]
+    own = own[~own["kind"].str.startswith(("conv", "resnet"))]  # whose features are not on the last axis
     rates = []
     for (kind, data), part in own.groupby(["kind", "data"], sort=False):
         (low, high), depths = (part["rate"].min(), part["rate"].max()), (part["depth"].min(), part["depth"].max())

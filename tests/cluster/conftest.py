@@ -61,12 +61,12 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
         monkeypatch.syspath_prepend(str(folder))
     from highway_bench.tasks import tasks
 
-    before = set(tasks.names())
     for name in FAKES:
         importlib.import_module(name)
     yield FAKES
-    for name in set(tasks.names()) - before:
-        tasks.unregister(name)
+    for name in tasks.names():
+        if tasks.module_of(name) in FAKES:
+            tasks.unregister(name)
     for name in FAKES:
         sys.modules.pop(name, None)
 

@@ -24,11 +24,11 @@ FAKES = "runner_fakes"
 def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The plug-in with the fake tasks: importable here and in workers, and unregistered afterwards."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    before = set(tasks.names())
     importlib.import_module(FAKES)
     yield FAKES
-    for name in set(tasks.names()) - before:
-        tasks.unregister(name)
+    for name in tasks.names():
+        if tasks.module_of(name) == FAKES:
+            tasks.unregister(name)
     sys.modules.pop(FAKES, None)
 
 

@@ -18,9 +18,9 @@ FAKES = Path(__file__).parents[1] / "execution"
 def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The plug-in with the fake tasks of the runner's tests."""
     monkeypatch.syspath_prepend(str(FAKES))
-    before = set(tasks.names())
     importlib.import_module("runner_fakes")
     yield "runner_fakes"
-    for name in set(tasks.names()) - before:
-        tasks.unregister(name)
+    for name in tasks.names():
+        if tasks.module_of(name) == "runner_fakes":
+            tasks.unregister(name)
     sys.modules.pop("runner_fakes", None)

@@ -71,7 +71,7 @@ def test_every_choice_says_what_was_computed(page: tuple[Path, Results], size: s
 
 def test_without_its_script_the_page_has_a_sentence_rows_and_the_overview(page: tuple[Path, Results]) -> None:
     text = re.sub(r"(?s)<script.*?</script>", "", page[0].read_text(encoding="utf-8"))
-    assert re.search(r'id="say"[^>]*>Take [\w-]+\.', text)
+    assert re.search(r'id="say"[^>]*>Take [\w-]+ \(', text)
     assert text.count('class="row') >= 8
     assert text.count('class="overview"') == 1
 

@@ -34,7 +34,7 @@ COLUMNS: Final = {
     "connection": WideColumn(TEXT, "", "the block with its options"),
     "start": WideColumn(TEXT, "", "how the weights begin"),
     "protocol": WideColumn(TEXT, "", "what is equal among the connections of a depth"),
-    "outcome": WideColumn(TEXT, "", "trains, slow, fails, diverges, or not measured"),
+    "outcome": WideColumn(TEXT, "", "trains, slow, fails, diverges, not measured, or undecided: runs are missing"),
     "trains": WideColumn(WHOLE, "seed", "seeds that reach the threshold"),
     "seeds": WideColumn(WHOLE, "seed", "seeds that ended"),
     "trains_share": WideColumn(NUMBER, "1", "share of seeds that train; Wilson's interval", True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from highway_bench.errors import UnknownName
@@ -42,10 +43,10 @@ def kind_of(family: str, data: str) -> LayerKind:
     return next(listed, LayerKind(name, f"{family} on {data}", family, data))
 
 
-def kind_named(name: str) -> LayerKind:
-    """The kind that is found under ``name``. Raises ``UnknownName``."""
+def kind_named(name: str, kinds: Sequence[LayerKind] = KINDS) -> LayerKind:
+    """The one of ``kinds`` that is found under ``name``. Raises ``UnknownName``."""
     wanted = name.strip().lower().replace(" ", "-").replace("_", "-")
-    for one in KINDS:
+    for one in kinds:
         if wanted in (one.name, one.label.lower().replace(", ", "-"), *one.also):
             return one
-    raise UnknownName("kind of layer", name, [one.name for one in KINDS])
+    raise UnknownName("kind of layer", name, [one.name for one in kinds])

@@ -8,20 +8,24 @@ from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.errors import NothingMeasured
+from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.report.choice.kinds import LayerKind
 from highway_bench.report.choice.ranking import CRITERIA, Ranking, depths_of, ranking
 from highway_bench.report.format import NONE, between, quantity, three
 from highway_bench.success.ladder import TRAINS
 
-ROWS: Final = {1: 8, 2: 4}
+BITS: Final = ("language", "code")
+"""Data sets whose held-out loss is in bits a byte."""
+ROWS: Final = {1: 7, 2: 3}
 """The most rows of connections, by the number of depths that are shown."""
 
 
 def rankings(table: pd.DataFrame, kind: LayerKind, depth: int, what: str) -> list[Ranking]:
     """The ranking at ``depth``, or at the measured depths on both sides of it, or at the last one.
 
-    Raises ``NothingMeasured`` for a kind without rows."""
+    Raises ``NothingMeasured`` for a kind without rows, and ``BadInput`` for a depth below 1."""
+    if depth < 1:
+        raise BadInput(f"depth must be at least 1, not {depth}")
     depths = depths_of(table, kind)
     if not depths:
         raise NothingMeasured(f"{kind.label} is not measured yet")
@@ -36,14 +40,16 @@ def sentence(found: Sequence[Ranking], depth: int) -> str:
     """What to take, in at most 25 words."""
     if len(found) == 1:
         (one,) = found
-        where = "" if one.depth == depth else f"Depth {depth} is not known; at {one.depth}: "
+        where = "" if one.depth == depth else f"Not known at {depth} layers. At {one.depth}: "
         if not one.take:
             return f"{where}Not known: no connection trains."
-        return f"{where}Take {one.take}. {how_sure(one)}."
+        return f"{where}Take {one.take} ({one.trained[0]['start']} start). {how_sure(one)}."
     good = [{one.take, *one.as_good} for one in found]
     both = [name for name in (found[0].take, found[1].take, *found[0].as_good) if all(name in names for names in good)]
     at = f"{found[0].depth} and {found[1].depth} layers"
-    return f"Take {both[0]}, which is good at {at}." if both else f"Not known: {at} have different answers."
+    if not both:
+        return f"Not known: {at} have different answers."
+    return f"Take {both[0]}: best, or not separated from the best, at {at}."
 
 
 def how_sure(one: Ranking) -> str:
@@ -54,27 +60,31 @@ def how_sure(one: Ranking) -> str:
             "It alone trains" if len([row for row in one.rows if row["outcome"] == TRAINS]) == 1 else "No other known"
         )
     if not one.as_good:
-        return "All others are behind"
-    return f"{len(one.as_good)} of {others} others not separated"
+        return f"All {others} others are behind" if others > 1 else "The other one is behind"
+    return f"{len(one.as_good)} of {others} may be as good"
 
 
 def answer_lines(table: pd.DataFrame, kind: LayerKind, depth: int, what: str) -> list[str]:
     """The answer for a kind at a depth, by a criterion's name, as at most twelve lines."""
     found = rankings(table, kind, depth, what)
     criterion = CRITERIA[what]
-    head = ["depth", "connection", criterion.axis, "step", "bytes", "seeds", "rate"]
+    head = ["depth", "connection", criterion.axis, "step", "saved", "seeds", "rate"]
     rows = [head]
     for one in found:
         shown = one.rows[: ROWS[len(found)]]
         rows += [[str(one.depth) if number == 0 else "", *cells(row)] for number, row in enumerate(shown)]
     left = sum(max(0, len(one.rows) - ROWS[len(found)]) for one in found)
-    width = next((row["protocol"] for one in found for row in one.rows), "")
-    setting = ", ".join(part for part in width.split(", ") if "width" in part or "steps" in part)
+    protocol = next((row["protocol"] for one in found for row in one.rows), "")
+    setting = ", ".join(part for part in protocol.split(", ") if "width" in part or "steps" in part)
+    unit = "bits a byte" if kind.data in BITS else "nat"
+    best = next((row for one in found for row in one.trained), None)
+    take = [f"highway-bench export {best['connection']} --depth {depth} --start {best['start']}"] if best else []
     return [
         f"{kind.label}, depth {depth}, by {criterion.label}",
         sentence(found, depth),
         *aligned(rows),
-        f"{f'{left} more. ' if left else ''}Known results: {setting}. Step ÷ pre-norm's.",
+        f"{f'{left} more. ' if left else ''}{kind.data}, {unit}, {setting}; step ÷ pre-norm's.",
+        *take,
     ]
 
 

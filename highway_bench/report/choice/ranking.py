@@ -11,7 +11,7 @@ import pandas as pd
 from highway_bench.report.choice.columns import BEHIND, BEST, HERE, KNOWN, NOT_SEPARATED, REFERENCE
 from highway_bench.report.choice.kinds import KINDS, LayerKind, kind_of
 from highway_bench.report.rows import rows_of
-from highway_bench.success.ladder import TRAINS
+from highway_bench.success.ladder import NOT_RUN, TRAINS
 
 
 class Criterion(NamedTuple):
@@ -99,7 +99,7 @@ def kinds_of(table: pd.DataFrame) -> list[LayerKind]:
         others.pop(protocol_of(own), None)
         for number, protocol in enumerate(others, start=1):
             at = f" {number}" * (len(others) > 1)
-            name, label = f"{kind.name}-here{at.strip()}", f"{kind.label}, here{at}"
+            name, label = f"{kind.name}-here{at.strip()}", f"{kind.label}, this store{at}"
             here.append(kind._replace(name=name, label=label, also=(), protocol=protocol))
     return [kind for kind in [*kinds, *here] if depths_of(table, kind)]
 
@@ -133,7 +133,8 @@ def _ranked(kind: LayerKind, depth: int, criterion: Criterion, records: list[dic
 
 
 def _drawn(row: dict[str, Any], criterion: Criterion) -> dict[str, Any]:
-    value, low, high = (row.get(f"{criterion.drawn}{bound}") for bound in ("", "_low", "_high"))
+    trains = row["outcome"] == TRAINS
+    value, low, high = (row.get(f"{criterion.drawn}{bound}") if trains else None for bound in ("", "_low", "_high"))
     if row.get(criterion.place) == BEST:
         value = low = high = 1.0 if criterion.drawn.endswith(("ratio", "loss_behind")) else 0.0
     if criterion.name == "time" and row["connection"] == REFERENCE and row["start"] == _start_of(row["reference"]):
@@ -151,7 +152,7 @@ def _order(row: dict[str, Any], criterion: Criterion) -> tuple[Any, ...]:
     rank = row[criterion.rank] if row[criterion.rank] is not None else row["value"]
     size = (-rank if criterion.more_is_better else rank) if known else 0.0
     loss = row["held_out"] if row["held_out"] is not None else math.inf
-    return (not known, row["outcome"] != TRAINS, not row["seeds"], size, loss, row["connection"])
+    return (not known, row["outcome"] != TRAINS, row["outcome"] == NOT_RUN, size, loss, row["connection"])
 
 
 def _place(rows: list[dict[str, Any]], criterion: Criterion) -> None:

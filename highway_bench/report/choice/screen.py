@@ -18,7 +18,7 @@ from highway_bench.provenance.machine import labels
 from highway_bench.report.choice.columns import BEHIND, BEST, HERE, NOT_SEPARATED
 from highway_bench.report.choice.kinds import LayerKind
 from highway_bench.report.choice.known import plain_texts
-from highway_bench.report.choice.lines import give_or_take, how_sure, sentence
+from highway_bench.report.choice.lines import BITS, give_or_take, how_sure, sentence
 from highway_bench.report.choice.ranking import (
     CRITERIA,
     Criterion,
@@ -33,8 +33,6 @@ from highway_bench.report.format import NONE, between, quantity, signed, three
 from highway_bench.success.ladder import DIVERGES, FAILS, SLOW, TRAINS
 
 ScreenData = dict[str, Any]
-BITS: Final = ("language", "code")
-"""ScreenData sets whose held-out loss is in bits a byte."""
 SYMBOLS: Final = {BEST: "★", NOT_SEPARATED: "☆", BEHIND: "○", SLOW: "–", FAILS: "×", DIVERGES: "∞", UNDECIDED: "?"}
 """The symbol of a cell of the overview, by place or outcome."""
 

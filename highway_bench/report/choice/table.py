@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.measure.paired import BySeed, PairedComparison, compare, ranked
+from highway_bench.measure.paired import UNDECIDED, BySeed, PairedComparison, compare, ranked
 from highway_bench.measure.statistics import IntervalEstimate, t_interval
 from highway_bench.report.choice.columns import (
     BEHIND,
@@ -28,9 +28,10 @@ from highway_bench.report.labels import contest_text
 from highway_bench.report.results import Results
 from highway_bench.report.rows import CONTEST, groups, recipe_of, rows_of, start_of, without_start
 from highway_bench.results.schema import OUTCOMES, Status
-from highway_bench.success.ladder import DIVERGES, NOT_RUN, TRAINS
+from highway_bench.success.ladder import DIVERGES, FAILS, NOT_RUN, SLOW, TRAINS
 
 WideRow = dict[str, Any]
+OUTCOME_WORDS: Final = (TRAINS, SLOW, FAILS, DIVERGES, NOT_RUN)
 LOG_EQUAL: Final = math.log1p(EQUAL_SHARE)
 
 
@@ -81,7 +82,7 @@ def _row(contest: Mapping[str, Any], rung: Mapping[str, Any], runs: pd.DataFrame
     """What was measured of one connection alone."""
     row = _identity(contest, rung) | {
         "label": rung["block"],
-        "outcome": rung["verdict"],
+        "outcome": rung["verdict"] if rung["verdict"] in OUTCOME_WORDS else UNDECIDED,
         "trains": rung["k"],
         "seeds": rung["n"],
         **_bounds(

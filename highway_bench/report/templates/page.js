@@ -55,7 +55,7 @@
   function sentence(at) {
     if (at.length === 2) return state.kind.between[`${at[0].depth}-${at[1].depth}`][state.what];
     const say = at[0].by[state.what].say;
-    return at[0].depth === state.depth ? say : `Depth ${state.depth} is not known; at ${at[0].depth}: ${say}`;
+    return at[0].depth === state.depth ? say : `Not known at ${state.depth} layers. At ${at[0].depth}: ${say}`;
   }
 
   function tick(one) {
@@ -92,7 +92,7 @@
     const step = element("span", "step", "step");
     step.title = `training step ÷ pre-norm's${at.timed ? `, on ${at.timed}` : ""}`;
     line.append(element("span", "at", `${at.depth} layers`), ends, element("span", "value"), step,
-      element("span", "bytes", "bytes"), element("span", "seeds", "seeds"));
+      element("span", "bytes", "saved"), element("span", "seeds", "seeds"));
     return line;
   }
 
