@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,8 @@ def test_every_committed_cell_is_found_again(tmp_path: Path, monkeypatch: pytest
     of_studies = [plugin for name in reproductions.names() for plugin in reproductions.get(name).plugins]
     for plugin in ("highway_bench.peers.task", *of_studies):  # which have tasks of their own
         load_plugin(plugin)
+        if plugin not in map(tasks.module_of, tasks.names()):  # another test has unregistered what was imported
+            importlib.reload(sys.modules[plugin])
     import_rows(tmp_path / "all.sqlite", DATA)
     with Store(tmp_path / "all.sqlite", read_only=True) as store:
         rows = store.frame().drop_duplicates("digest").astype(object)
