@@ -15,8 +15,8 @@ import highway_bench as hb
 from highway_bench.blocks import blocks
 from highway_bench.cli import app
 from highway_bench.errors import BadInput
-from highway_bench.export.connections import PLAIN
-from highway_bench.export.text import ANY_DEPTH, MOST_LINES, WIDTH, plain_torch
+from highway_bench.export.forms import PLAIN
+from highway_bench.export.text import ANY_DEPTH, WIDTH, plain_torch
 from highway_bench.report.choice.known import plain_texts
 
 DEPTH, FEATURES = 5, 16
@@ -83,7 +83,7 @@ def test_outputs_and_gradients_are_those_of_the_package(name: str, start: str) -
 def test_a_file_is_short_and_imports_torch_only(name: str, start: str) -> None:
     text = plain_torch(name, depth=48, start=start)
     lines = text.splitlines()
-    assert len(lines) <= MOST_LINES
+    assert len(lines) <= 80
     assert max(map(len, lines)) <= WIDTH + 20
     imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
     assert {ast.unparse(node) for node in imports} <= {"import math", "import torch", "from torch import nn"}

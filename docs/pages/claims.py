@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from docs.pages.committed import Repetition
-from highway_bench.report.format import counted, listed
+from highway_bench.report.format import counted
 from highway_bench.reproduce.claims import Claim, Finding, Verdict
 from highway_bench.reproduce.power import TARGET
 
@@ -25,18 +25,13 @@ def group_of(one: Repetition, finding: Finding) -> str:
 
 
 class ClaimLine(NamedTuple):
-    """A line of the table of claims: ``group`` is one of ``GROUPS``, ``quantity`` what is measured, with its kind of
-    interval, ``key`` its first number, or the reason for none, ``region`` where it lies if the claim holds, and
-    ``page`` the address of the findings."""
+    """A line of the table of claims: ``group`` is one of ``GROUPS``, ``key`` the first number, or the reason for none,
+    and ``study`` the reproduction that has the details."""
 
     claim: str
-    source: str
-    evidence: str
     group: str
-    quantity: str
     key: str
-    region: str
-    page: str
+    study: str
 
     @property
     def rank(self) -> int:
@@ -47,18 +42,13 @@ class ClaimLine(NamedTuple):
 def claim_lines(repetitions: Iterable[Repetition]) -> Iterator[ClaimLine]:
     """One line per claim; exact claims of one reproduction with one verdict are one line."""
     for one in repetitions:
-        page = f"literature.md#{one.reproduction.name}"
+        study = one.reproduction.name
         present = {group_of(one, finding) for finding in one.findings}
         if len(present) == 1 and len(one.findings) > 1 and all(finding.claim.exact for finding in one.findings):
             (group,) = present
-            claims = [finding.claim for finding in one.findings]
-            about = (one.reproduction.title, one.reproduction.source, _each(claim.evidence for claim in claims), group)
-            every = f"all of {counted(len(claims), 'claim')}"
-            regions = _each(claim.region.text(claim.unit) for claim in claims)
-            yield ClaimLine(*about, _each(claim.quantity_text for claim in claims), every, regions, page)
+            yield ClaimLine(one.reproduction.title, group, f"all of {counted(len(one.findings), 'claim')}", study)
             continue
         for finding in one.findings:
-            claim = finding.claim
             group = group_of(one, finding)
             if group == NONE:
                 key = finding.power_text
@@ -67,13 +57,7 @@ def claim_lines(repetitions: Iterable[Repetition]) -> Iterator[ClaimLine]:
             else:
                 deciding = finding.deciding or next(iter(finding.quantities), None)
                 key = replace(finding, quantities=[deciding] if deciding else [], note="").measured
-            about = (claim.statement, claim.source, str(claim.evidence), group)
-            yield ClaimLine(*about, claim.quantity_text, key, claim.region.text(claim.unit), page)
-
-
-def _each(texts: Iterable[str]) -> str:
-    """Different texts in a list, each once."""
-    return listed(list(dict.fromkeys(map(str, texts))))
+            yield ClaimLine(finding.claim.statement, group, key, study)
 
 
 class Tally(NamedTuple):

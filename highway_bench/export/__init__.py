@@ -1,4 +1,5 @@
 """A connection to take home: one file of plain torch, which imports nothing else.
 
-``connections`` has every listed connection as plain torch, and ``text`` writes the file of one of them.
+``connections`` has every listed connection as plain torch, ``forms`` says how each is printed, and ``text`` writes the
+file of one of them.
 """

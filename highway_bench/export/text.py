@@ -11,11 +11,11 @@ import pandas as pd
 
 from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.errors import BadInput
-from highway_bench.export.connections import PLAIN, PlainForm, TorchScaled
+from highway_bench.export.connections import TorchScaled
+from highway_bench.export.forms import PLAIN, PlainForm
 from highway_bench.report.choice.kinds import kind_of
 from highway_bench.report.choice.known import known_answers
 
-MOST_LINES: Final = 80
 WIDTH: Final = 100
 PREFIX: Final = "Torch"
 """Begins the names of classes in ``connections``; a printed file has none."""

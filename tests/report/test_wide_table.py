@@ -20,7 +20,7 @@ import highway_bench as hb
 from highway_bench.cli import app
 from highway_bench.errors import UnknownName
 from highway_bench.measure.paired import ALPHA, compare, holm
-from highway_bench.report.choice.columns import COLUMNS, COMPARED, IDENTITY
+from highway_bench.report.choice.columns import COLUMNS, IDENTITY
 from highway_bench.report.choice.kinds import KINDS, kind_named
 from highway_bench.report.choice.known import FOLDER, known_answers, known_finals
 from highway_bench.report.choice.lines import answer_lines, rankings, sentence
@@ -157,7 +157,7 @@ def test_every_mean_difference_and_word_follows_from_the_committed_finals() -> N
     """Computed again from one row a seed, with other code."""
     table, finals = known_answers(), known_finals()
     compared = 0
-    for _, part in table.groupby(list(COMPARED)):
+    for _, part in table.groupby(["kind", "data", "protocol", "depth"]):
         pairs = part[part["held_out_word"].notna()]
         for row in pairs.to_dict("records"):
             own = finals.merge(pd.DataFrame([{name: row[name] for name in IDENTITY}]), on=list(IDENTITY))

@@ -69,8 +69,6 @@ COLUMNS: Final = {
 """Every column by name, in order."""
 IDENTITY: Final = ("kind", "data", "depth", "connection", "start", "protocol")
 """The columns that tell rows apart."""
-COMPARED: Final = ("kind", "data", "protocol", "depth")
-"""The columns that are equal among connections that are compared."""
 
 
 def typed(records: list[dict[str, object]]) -> pd.DataFrame:

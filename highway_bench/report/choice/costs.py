@@ -12,7 +12,7 @@ import pandas as pd
 from highway_bench.measure.statistics import ratio_over_processes
 from highway_bench.report.choice.columns import REFERENCE
 from highway_bench.report.results import Results
-from highway_bench.report.rows import DEFAULT, groups, rows_of, samples_of, without_start
+from highway_bench.report.rows import groups, rows_of, samples_of, start_of, without_start
 
 ALIKE: Final = ("family_label", "device", "dtype", "match")
 """Columns in which a cost must equal the contest whose connections it is of."""
@@ -45,12 +45,8 @@ class Costs:
             timed = next((name for name in named if name in ratios), None)
             if timed is not None:
                 row |= dict(zip(("step_ratio", "step_ratio_low", "step_ratio_high"), ratios[timed], strict=True))
-                row |= {"timed_start": _start(timed), "timed_on": steps["machine"].iloc[0]}
+                row |= {"timed_start": start_of(timed), "timed_on": steps["machine"].iloc[0]}
                 _add_seconds(row)
-
-
-def _start(label: str) -> str:
-    return label.partition(" · ")[2] or DEFAULT
 
 
 def _best_group(table: pd.DataFrame, contest: Mapping[str, Any], depth: int) -> pd.DataFrame:

@@ -10,13 +10,13 @@ import pandas as pd
 
 from highway_bench.report.choice.columns import BEHIND, BEST, HERE, KNOWN, NOT_SEPARATED, REFERENCE
 from highway_bench.report.choice.kinds import KINDS, LayerKind, kind_of
-from highway_bench.report.rows import rows_of
+from highway_bench.report.rows import DEFAULT, rows_of, start_of
 from highway_bench.success.ladder import NOT_RUN, TRAINS
 
 
 class Criterion(NamedTuple):
-    """What counts: the wide table's column by which connections are ranked and drawn (its bounds beside it), the column
-    of places if the table has one, and whether more is better."""
+    """What counts: the wide table's column by which connections are ranked, the one that is drawn with its bounds, the
+    column of places if the table has one, and whether more is better."""
 
     name: str
     label: str
@@ -44,7 +44,8 @@ CRITERIA: Final = {
 @dataclass(frozen=True)
 class Ranking:
     """The connections of one kind at one depth: ``rows`` of the wide table, those that train in order and then the
-    rest, each with ``value``, ``low`` and ``high`` of what is drawn, and its ``place``."""
+    rest, each with ``value``, ``low`` and ``high`` of what is drawn, its ``place``, and whether the connection's starts
+    ``differ`` in what became of them."""
 
     kind: LayerKind
     depth: int
@@ -109,6 +110,11 @@ def ranking(table: pd.DataFrame, kind: LayerKind, depth: int, what: str = "held-
     return _ranked(kind, depth, CRITERIA[what], _records(table, kind, depth))
 
 
+def rankings_of(table: pd.DataFrame) -> list[Ranking]:
+    """The rankings by held-out score of every kind and depth."""
+    return [ranking(table, kind, depth) for kind in kinds_of(table) for depth in depths_of(table, kind)]
+
+
 def every_ranking(table: pd.DataFrame, kind: LayerKind, depth: int) -> dict[str, Ranking]:
     """The rankings of a kind at a measured depth, by the names of the criteria."""
     rows = _records(table, kind, depth)
@@ -128,6 +134,9 @@ def _ranked(kind: LayerKind, depth: int, criterion: Criterion, records: list[dic
     rows = sorted((_drawn(row, criterion) for row in records), key=lambda row: _order(row, criterion))
     once = {row["connection"]: row for row in reversed(rows)}  # the better start is the first
     kept = [row for row in rows if once[row["connection"]] is row]
+    ends = {(row["connection"], row["outcome"]) for row in records if row["seeds"]}
+    for row in kept:
+        row["differ"] = sum(name == row["connection"] for name, _ in ends) > 1
     _place(kept, criterion)
     return Ranking(kind, depth, criterion, tuple(kept))
 
@@ -137,13 +146,11 @@ def _drawn(row: dict[str, Any], criterion: Criterion) -> dict[str, Any]:
     value, low, high = (row.get(f"{criterion.drawn}{bound}") if trains else None for bound in ("", "_low", "_high"))
     if row.get(criterion.place) == BEST:
         value = low = high = 1.0 if criterion.drawn.endswith(("ratio", "loss_behind")) else 0.0
-    if criterion.name == "time" and row["connection"] == REFERENCE and row["start"] == _start_of(row["reference"]):
+    starts = (DEFAULT, row["start"])  # a label without a start is of the only one
+    is_reference = row["connection"] == REFERENCE and row["reference"] and start_of(row["reference"]) in starts
+    if criterion.name == "time" and is_reference:
         value = low = high = 1.0
     return row | {"value": value, "low": low, "high": high, "place": ""}
-
-
-def _start_of(label: str | None) -> str:
-    return (label or "").partition(" · ")[2]
 
 
 def _order(row: dict[str, Any], criterion: Criterion) -> tuple[Any, ...]:

@@ -26,8 +26,6 @@ from highway_bench.report.choice.ranking import (
     depths_of,
     every_ranking,
     kinds_of,
-    ranking,
-    rows_of_kind,
 )
 from highway_bench.report.format import NONE, between, quantity, signed, three
 from highway_bench.success.ladder import DIVERGES, FAILS, SLOW, TRAINS
@@ -40,37 +38,36 @@ SYMBOLS: Final = {BEST: "★", NOT_SEPARATED: "☆", BEHIND: "○", SLOW: "–",
 def screen(table: pd.DataFrame) -> ScreenData:
     """The first screen of the wide ``table``: ``kinds`` with their depths and rankings, ``criteria``, ``connections``
     with equation and source, and the ``overview``."""
-    kinds = kinds_of(table)
+    found = {kind: {depth: every_ranking(table, kind, depth) for depth in depths_of(table, kind)}
+             for kind in kinds_of(table)}  # fmt: skip
     entries = {entry["name"]: entry for entry in declared("blocks")}
     texts = plain_texts()
     named = sorted({row.partition(" ")[0] for row in table["connection"]})
     return {
         "criteria": [{"name": one.name, "label": one.label, "axis": one.axis} for one in CRITERIA.values()],
-        "kinds": [_kind(table, kind) for kind in kinds],
+        "kinds": [_kind(kind, by_depth) for kind, by_depth in found.items()],
         "connections": {
             name: {key: str(entries[name].get(key, "")) for key in ("equation", "source")}
             | {"code": texts.get(name, {})}
             for name in named
             if name in entries
         },
-        "overview": overview(table, kinds),
+        "overview": overview([by["held-out"] for by_depth in found.values() for by in by_depth.values()]),
     }
 
 
-def _kind(table: pd.DataFrame, kind: LayerKind) -> ScreenData:
-    depths = depths_of(table, kind)
-    found = {depth: every_ranking(table, kind, depth) for depth in depths}
-    first = next(iter(found[depths[0]].values())).rows[0]
+def _kind(kind: LayerKind, found: Mapping[int, Mapping[str, Ranking]]) -> ScreenData:
+    first = next(iter(found.values()))["held-out"].rows[0]
     between_depths = {
         f"{one}-{other}": {what: sentence([found[one][what], found[other][what]], one) for what in CRITERIA}
-        for one, other in pairwise(depths)
+        for one, other in pairwise(found)
     }
     return {
         "name": kind.name,
         "label": kind.label,
         "also": kind.also,
         "protocol": first["protocol"],
-        "depths": [_depth(kind, depth, found[depth]) for depth in depths],
+        "depths": [_depth(kind, depth, by) for depth, by in found.items()],
         "between": between_depths,
     }
 
@@ -207,34 +204,23 @@ class Scale:
         return ["better ← 0" if self.low == 0 else signed(self.low, "+.2g"), f"{signed(self.high, '+.2g')} {unit}"]
 
 
-def overview(table: pd.DataFrame, kinds: Sequence[LayerKind]) -> ScreenData:
-    """Connections by kind and depth: a symbol a cell, of the better start; marked where the starts differ."""
-    columns = [(kind, depth) for kind in kinds for depth in depths_of(table, kind)]
+def overview(found: Sequence[Ranking]) -> ScreenData:
+    """Connections by kind and depth, from rankings: a symbol a cell, of the better start; marked where the starts
+    differ."""
     cells: dict[str, dict[int, tuple[str, bool]]] = {}
-    for number, (kind, depth) in enumerate(columns):
-        one = ranking(table, kind, depth)
-        starts = _outcomes(table, kind, one)
+    for number, one in enumerate(found):
         for row in one.rows:
             state = row["place"] or row["outcome"]
             state = UNDECIDED if state not in SYMBOLS and row["seeds"] else state
             if state in SYMBOLS:
-                cells.setdefault(row["connection"], {})[number] = (state, len(starts[row["connection"]]) > 1)
+                cells.setdefault(row["connection"], {})[number] = (state, row["differ"])
     goodness = {BEST: 4, NOT_SEPARATED: 3, BEHIND: 2, SLOW: 1}
     ordered = sorted(cells, key=lambda name: (-sum(goodness.get(state, 0) for state, _ in cells[name].values()), name))
     return {
-        "columns": [{"kind": kind.name, "label": kind.label, "depth": depth} for kind, depth in columns],
-        "rows": [{"name": name, "cells": [_cell(cells[name].get(number)) for number in range(len(columns))]}
+        "columns": [{"kind": one.kind.name, "label": one.kind.label, "depth": one.depth} for one in found],
+        "rows": [{"name": name, "cells": [_cell(cells[name].get(number)) for number in range(len(found))]}
                  for name in ordered],
     }  # fmt: skip
-
-
-def _outcomes(table: pd.DataFrame, kind: LayerKind, one: Ranking) -> dict[str, set[str]]:
-    """By connection, what became of its starts."""
-    own = rows_of_kind(table, kind)
-    own = own[own["depth"].eq(one.depth) & own["seeds"].gt(0)]
-    return {str(name): set(part["outcome"]) for name, part in own.groupby("connection")} | {
-        row["connection"]: set() for row in one.rows if not row["seeds"]
-    }
 
 
 def _cell(found: tuple[str, bool] | None) -> ScreenData:

@@ -8,14 +8,14 @@ import pandas as pd
 
 from highway_bench.report import columns as column
 from highway_bench.report.choice.lines import give_or_take, how_sure
-from highway_bench.report.choice.ranking import Ranking, depths_of, kinds_of, ranking
+from highway_bench.report.choice.ranking import Ranking, rankings_of
 from highway_bench.report.columns import Shown
 from highway_bench.report.format import NONE, quantity, three
 
 
 def taken(table: pd.DataFrame, *, most: int | None = None) -> Shown:
     """Which connection to take by held-out score, with what it costs and how sure that is, by kind and depth."""
-    found = [ranking(table, kind, depth) for kind in kinds_of(table) for depth in depths_of(table, kind)]
+    found = rankings_of(table)
     return column.shown(
         "taken",
         "Which connection to take, by held-out score",

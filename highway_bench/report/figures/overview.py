@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from highway_bench.measure.paired import UNDECIDED
 from highway_bench.report.choice.columns import BEHIND, BEST, NOT_SEPARATED
-from highway_bench.report.choice.ranking import kinds_of
+from highway_bench.report.choice.ranking import rankings_of
 from highway_bench.report.choice.screen import SYMBOLS, overview
 from highway_bench.report.figures.base import Picture, head, joined, settings
 from highway_bench.success.ladder import DIVERGES, FAILS, SLOW
@@ -29,7 +29,7 @@ COLOURS: Final = {
 
 def overview_picture(table: pd.DataFrame) -> Picture:
     """The overview of a wide ``table``."""
-    cells = overview(table, kinds_of(table))
+    cells = overview(rankings_of(table))
     width, height = 2.0 + 0.27 * len(cells["columns"]), 1.4 + 0.2 * len(cells["rows"])
     with settings():
         figure = Figure(figsize=(width, height), layout="constrained")
