@@ -1,4 +1,4 @@
-"""Plain forms: the class of ``connections`` that prints a connection, its state, its end, and the values of its starts."""
+"""Plain forms: how each connection is printed: its class, state and end, and the values of its starts."""
 
 from __future__ import annotations
 
