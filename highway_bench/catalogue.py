@@ -89,7 +89,6 @@ def task_entries() -> list[CatalogueEntry]:
                 {"name": one.name, "unit": one.unit, "better": one.better, "label": one.label} for one in task.metrics
             ],
             "words": list(task.recipe_words),
-            "section": task.section,
             "module": tasks.module_of(task.name),
         }
         for task in registered

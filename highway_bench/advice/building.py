@@ -9,10 +9,20 @@ from highway_bench.advice.connections import Connection
 from highway_bench.blocks import blocks
 from highway_bench.blocks.base import PUBLISHED
 from highway_bench.report.format import three
-from highway_bench.report.glossary import FIXED_FACTOR, is_fixed_factor
 
 if TYPE_CHECKING:
     from highway_bench.advice.answer import Advice
+
+
+SCALED_BRANCH = "last map ÷ √L"
+"""How a block describes its start that divides the last map of H."""
+FIXED_FACTOR = "a constant factor on the branch"
+
+
+def is_fixed_factor(family: str, block: str, text: str) -> bool:
+    """Whether a start with this description multiplies the branch by a constant instead of scaling its last map: in a
+    family whose maps the package does not initialise, ``bilstm`` or a factory ``module:factory``."""
+    return (family == "bilstm" or ":" in family) and (text == SCALED_BRANCH or block == "deepnorm")
 
 
 def start_about(connection: Connection) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from highway_bench.report.columns import Head, Shown
 
-JSON_SCHEMA = 4  # of what --json prints; raised when a key goes, or when its type or meaning changes
+JSON_SCHEMA = 5  # of what --json prints; raised when a key goes, or when its type or meaning changes
 PIPED_WIDTH = 160  # columns where the output is no terminal
 MOST_NAMED = 20  # cells that failed, or ended otherwise than expected, that are printed one by one
 

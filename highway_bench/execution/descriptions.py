@@ -28,7 +28,7 @@ def descriptions(cells: Iterable[Cell]) -> dict[str, dict[str, Any]]:
     """``{"blocks": {name: {"equation": …, "source": …, "summary": …}}, "families": …, "datasets": …, "tasks": …}``.
 
     Blocks and families also have the ``FACTS`` that their registry declares, data sets their ``chance_loss``. Tasks
-    have the ``section`` of the report that shows them and, for each metric, the attributes ``METRIC``. A family or data
+    have, for each metric, the attributes ``METRIC``. A family or data
     set that is no registry entry (``module:factory``) has an empty description.
     """
     cells = list(cells)
@@ -89,6 +89,4 @@ def _attributes(entry: object, names: Iterable[str]) -> dict[str, Any]:
 def _task(name: str) -> dict[str, Any]:
     task = tasks.get(name)
     metrics = {metric.name: {"better": metric.better} | _attributes(metric, METRIC) for metric in task.metrics}
-    return {"summary": summary_of(type(task)), "version": task.version, "metrics": metrics} | _attributes(
-        task, ("section",)
-    )
+    return {"summary": summary_of(type(task)), "version": task.version, "metrics": metrics}

@@ -146,17 +146,6 @@ def percent(column: str, heading: str, hint: str = "") -> Column:
     return Head(heading, hint), lambda record: _number(record.get(column), lambda value: f"{three(100 * value)} %")
 
 
-def percents(column: str, heading: str, low: str, high: str, hint: str = "") -> Column:
-    """A column of shares as percentages, with an interval."""
-
-    def make(record: Record) -> str:
-        bounds = [record[bound] for bound in (low, high) if not missing(record.get(bound))]
-        interval = f" [{', '.join(f'{three(100 * bound)} %' for bound in bounds)}]" if bounds else ""
-        return _number(record.get(column), lambda value: f"{three(100 * value)} %{interval}")
-
-    return Head(heading, hint), make
-
-
 def _number(value: Any, text: Callable[[float], str]) -> str:
     return NONE if missing(value) else text(float(value))
 

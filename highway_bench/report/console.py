@@ -16,7 +16,7 @@ from highway_bench.report.choice.taken import taken
 from highway_bench.report.columns import Head, Shown
 from highway_bench.report.results import Results
 from highway_bench.report.rows import Runs
-from highway_bench.report.summary_tables import failure_table, folded_tables, summary_tables
+from highway_bench.report.task_tables import depth_table, failure_table, task_tables
 
 BRIEF: Final = 18
 """Lines of a brief summary, of at most ``BRIEF_WIDTH`` characters each."""
@@ -36,12 +36,12 @@ def print_brief(rows: pd.DataFrame, console: Console, runs: Runs | None = None) 
 
 
 def print_summary(rows: pd.DataFrame | Results, console: Console, runs: Runs | None = None) -> None:
-    """Print what to take, the summary and the failures. Without a summary the tables of folded sections are printed.
+    """Print what to take, the depths to which connections train, what each task measured, and the failures.
 
     ``runs`` are the runs of the store of ``rows``. Raises ``NothingMeasured`` for an empty frame.
     """
     results = rows if isinstance(rows, Results) else Results(rows, runs or {})
-    tables = [taken(wide_table(results)), *(summary_tables(results, brief=True) or folded_tables(results))]
+    tables = [taken(wide_table(results)), depth_table(results), *task_tables(results)]
     print_tables([shown for shown in tables if shown.entries], console)
     failed = failure_table(results)
     if failed.entries:

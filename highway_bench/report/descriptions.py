@@ -86,10 +86,6 @@ class Descriptions:
         known = self.datasets.get(dataset or "", {}).get("chance_loss", older_stores.CHANCE.get(dataset or ""))
         return math.nan if known is None else float(known)
 
-    def section(self, task: str) -> str:
-        """The name of the report section that shows ``task``; by default the task's own name."""
-        return str(self.tasks.get(task, {}).get("section") or task)
-
 
 def _sorted(labels: Iterable[str], described: Described, older: Sequence[str]) -> list[str]:
     def rank(label: str) -> tuple[float, str]:

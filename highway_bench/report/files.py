@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from highway_bench.report.history_links import history_links
+from highway_bench.pages import HISTORY, index
 from highway_bench.report.page import PAGE, draw, write_html
 from highway_bench.report.results import Results, Source, open_results
 from highway_bench.writing import writing
@@ -23,16 +23,17 @@ class Report:
 def write_report(source: Source | Results, out_dir: str | os.PathLike[str]) -> Report:
     """Write the page of ``source`` into the folder ``out_dir`` and its figures into ``out_dir/figures``.
 
-    ``source`` is a store, its path, a frame of its rows, or ``Results``. Raises ``NothingMeasured`` if there are no
-    rows, and ``BadInput`` if the store cannot be read or the folder cannot be written.
+    ``source`` is a store, its path, a frame of its rows, or ``Results``. The page leads to asv's pages if they were
+    published next to the folder. Raises ``NothingMeasured`` if there are no rows, and ``BadInput`` if the store cannot
+    be read or the folder cannot be written.
     """
     results = source if isinstance(source, Results) else open_results(source)
-    pictures, undrawn = draw(results)
-    page = write_html(results, pictures, undrawn, Path(out_dir) / PAGE, history_links(Path(out_dir)))
-    folder = Path(out_dir) / "figures"
-    paths = [folder / f"{drawn.picture.name}.svg" for drawn in pictures]
+    pictures, folder = draw(results), Path(out_dir)
+    has_history = (folder.resolve().parent / index(HISTORY)).is_file()
+    page = write_html(results, pictures, folder / PAGE, f"../{index(HISTORY)}" if has_history else "")
+    paths = [folder / "figures" / f"{drawn.picture.name}.svg" for drawn in pictures]
     with writing(folder):
-        folder.mkdir(exist_ok=True)
+        (folder / "figures").mkdir(exist_ok=True)
         for path, drawn in zip(paths, pictures, strict=True):
             path.write_text(f"{drawn.svg}\n", encoding="utf-8")
     return Report(page, tuple(paths))
@@ -44,5 +45,4 @@ def write_one_file(source: Source | Results, path: str | os.PathLike[str]) -> Pa
     Raises as ``write_report`` does.
     """
     results = source if isinstance(source, Results) else open_results(source)
-    pictures, undrawn = draw(results)
-    return write_html(results, pictures, undrawn, Path(path), {})
+    return write_html(results, draw(results), Path(path))

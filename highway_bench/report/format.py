@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 PREFIXES: Final = (
@@ -47,12 +47,6 @@ def count(value: float | None) -> str:
 def counted(value: float, what: str) -> str:
     """A number with its noun: 1 seed, 12 seeds."""
     return f"{count(value)} {what}{'' if value == 1 else 's'}"
-
-
-def seeds_text(counts: Iterable[int]) -> str:
-    """The range of several numbers of seeds: ``10 seeds``, or ``3 to 10 seeds`` where they differ."""
-    least, *more = sorted(set(counts))
-    return f"{least} to {more[-1]} seeds" if more else counted(least, "seed")
 
 
 def quantity(value: float | None, unit: str) -> str:

@@ -27,11 +27,6 @@ def contest_text(contest: Mapping[str, Any]) -> str:
     return ", ".join([head, *details])
 
 
-def contest_name(contest: Mapping[str, Any]) -> str:
-    """A contest in a few words, for headings."""
-    return ", ".join([data_name(contest), *_machine(contest)])
-
-
 def data_name(contest: Mapping[str, Any]) -> str:
     """A contest's family and data set: ``title_of`` adds the machine where it is the difference."""
     return str(contest["family_label"]) + (f" on {contest['dataset']}" if contest.get("dataset") else "")
@@ -87,17 +82,6 @@ RECIPE_WORDS: Final[Mapping[str, Callable[[Any], str]]] = {
     "ladder": lambda ladder: f"depths to {max(ladder['depths']):,}",
 }
 """Differences between contests of one name, as titles print them."""
-
-
-def step_text(phase: str) -> str:
-    """The name of a step of a timed phase: ``forward-backward step``, ``training step``."""
-    return "training step" if phase == "train-step" else f"{phase} step"
-
-
-def size_text(depth: float, width: float, batch: float) -> str:
-    """The size of timed or counted cells: ``depth 4, width 32, batch 16``. ``width`` is plain's; NaN is left out."""
-    named = (("depth", depth), ("width", width), ("batch", batch))
-    return ", ".join(f"{name} {value:g}" for name, value in named if value == value)
 
 
 def _machine(contest: Mapping[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tables as LaTeX for papers, in the style of booktabs: what to take, and one row per connection."""
+"""Tables as LaTeX for papers, in the style of booktabs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from highway_bench.report.choice.table import wide_table
 from highway_bench.report.choice.taken import taken
 from highway_bench.report.columns import Head, Shown
 from highway_bench.report.results import Results
-from highway_bench.report.summary_tables import summary_tables
+from highway_bench.report.task_tables import depth_table, task_tables
 from highway_bench.writing import writing
 
 LONG: Final = 32
@@ -52,7 +52,8 @@ def write_latex(results: Results, folder: str | os.PathLike[str]) -> list[Path]:
 
     The tables need the package booktabs. Raises ``BadInput`` if the folder cannot be written.
     """
-    tables = [shown for shown in (taken(wide_table(results)), *summary_tables(results)) if shown.entries]
+    tables = [taken(wide_table(results)), depth_table(results), *task_tables(results)]
+    tables = [shown for shown in tables if shown.entries]
     paths = [Path(folder) / f"{shown.name}.tex" for shown in tables]
     with writing(folder):
         Path(folder).mkdir(parents=True, exist_ok=True)

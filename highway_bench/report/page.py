@@ -15,65 +15,39 @@ from markupsafe import Markup
 from highway_bench.provenance.machine import labels
 from highway_bench.report.choice.answers import answers
 from highway_bench.report.choice.screen import screen
-from highway_bench.report.columns import Shown
-from highway_bench.report.definitions import DEFINITIONS
 from highway_bench.report.figures import NothingToShow, Picture, every_figure, svg_text
 from highway_bench.report.format import counted
-from highway_bench.report.further_values import all_results, further_tables
-from highway_bench.report.gaps import not_measured
-from highway_bench.report.glossary import glossary
 from highway_bench.report.provenance import provenance_of
 from highway_bench.report.results import Results
-from highway_bench.report.sections import ReportSection, every_section
-from highway_bench.report.sections.throughput import rate_table
-from highway_bench.report.summary_tables import failure_table, summary_tables
+from highway_bench.report.task_tables import depth_table, failure_table, task_tables
 from highway_bench.writing import writing
 
 PAGE: Final = "index.html"
-MOST_OF_A_KIND: Final = 3
-"""Of more pictures of one kind, the first ones are on the page."""
 
 
 class Drawn(NamedTuple):
-    """A picture, its SVG element, the name of the section that it belongs to (empty for the folded figures), and
-    whether it is on the page: of many pictures of a kind, the others are files."""
+    """A picture and its SVG element."""
 
     picture: Picture
     svg: str
-    section: str = ""
-    on_page: bool = True
 
 
-class Folded(NamedTuple):
-    """A section that is folded away under its heading, for the template."""
-
-    heading: str
-    note: str
-    tables: list[Shown]
-    pictures: list[dict[str, str]]
-    further: list[Shown]
-
-
-def draw(results: Results) -> tuple[list[Drawn], list[str]]:
-    """All figures of ``results``, and one line for each kind of figure that has no data."""
+def draw(results: Results) -> list[Drawn]:
+    """All figures of ``results``."""
     pictures: list[Drawn] = []
-    missing: list[str] = []
     for kind in every_figure():
         try:
-            drawn = enumerate(kind.draw(results))
-            pictures += [Drawn(one, svg_text(one), kind.section, number < MOST_OF_A_KIND) for number, one in drawn]
-        except NothingToShow as reason:
-            missing.append(f"Figure “{kind.title}”: {reason}.")
-    return pictures, missing
+            pictures += [Drawn(one, svg_text(one)) for one in kind.draw(results)]
+        except NothingToShow:
+            continue
+    return pictures
 
 
-def write_html(
-    results: Results, pictures: list[Drawn], undrawn: list[str], path: Path, history: Mapping[str, str]
-) -> Path:
-    """Write the page to ``path`` and return it. ``pictures`` and ``undrawn`` are the values of ``draw``.
+def write_html(results: Results, pictures: list[Drawn], path: Path, history: str = "") -> Path:
+    """Write the page to ``path`` and return it. ``pictures`` is the value of ``draw``, and ``history`` the address of
+    asv's pages, the only other files that the page leads to; it may be empty.
 
-    ``history`` has the addresses of asv's pages, the only other files that the page leads to; it may be empty. Raises
-    ``BadInput`` if the file cannot be written.
+    Raises ``BadInput`` if the file cannot be written.
     """
     text = _template("page.html.j2").render(
         title="Which connection?",
@@ -81,13 +55,9 @@ def write_html(
         css=Markup(_resource("page.css")),
         script=Markup(_resource("page.js")),
         screen=screen(answers(results)),
-        folded=_folded(results, pictures),
-        tables=all_results(results),
+        pictures=[{"picture": one.picture, "svg": Markup(one.svg)} for one in pictures],
+        tables=[shown for shown in (depth_table(results), *task_tables(results)) if shown.entries],
         failed=failure_table(results),
-        missing=[*not_measured(results), *undrawn],
-        glossary=glossary(results),
-        definitions=DEFINITIONS,
-        rates=rate_table(results),
         provenance=provenance_of(results.rows, results.runs),
         history=history,
     )
@@ -95,35 +65,6 @@ def write_html(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return path
-
-
-def _tasks(results: Results, section: ReportSection) -> list[str]:
-    """The tasks in the rows that ``section`` shows."""
-    tasks = results.rows["task"].dropna().drop_duplicates()
-    return [task for task in tasks if results.about.section(task) == section.name]
-
-
-def _folded(results: Results, pictures: list[Drawn]) -> list[Folded]:
-    """The summary, the figures, and every section with a heading of its own; those without content are left out."""
-    parts = [
-        Folded("One row per connection", "", summary_tables(results), [], []),
-        Folded("Figures", "Each connection has the same colour, marker and dash.", [], _elements(pictures, ""), []),
-    ]
-    for section in every_section():
-        tables = [shown for shown in section.tables(results) if shown.entries] if section.heading else []
-        further = [shown for task in _tasks(results, section) for shown in further_tables(results, task)]
-        if tables:
-            parts.append(Folded(section.heading, section.note, tables, _elements(pictures, section.name), further))
-    return [part for part in parts if part.tables or part.pictures]
-
-
-def _elements(pictures: list[Drawn], section: str) -> list[dict[str, str]]:
-    """The pictures of a section for the template."""
-    return [
-        {"name": drawn.picture.name, "caption": drawn.picture.caption, "svg": Markup(drawn.svg)}
-        for drawn in pictures
-        if drawn.section == section and drawn.on_page
-    ]
 
 
 def _resource(name: str) -> str:

@@ -8,19 +8,15 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from highway_bench.cell import MODES
 from highway_bench.report.derived import Derived, once
 from highway_bench.report.tables import (
-    costs,
     counts,
     failures,
     frontier,
     gates,
     memory,
-    modes,
     propagation,
     step_times,
-    summary,
     trainability,
 )
 from highway_bench.report.tables.by_axis import by_axis
@@ -44,50 +40,6 @@ class Results(Derived):
 
     Raises ``NothingMeasured`` for a frame without rows and ``BadInput`` for a frame without the schema's columns.
     """
-
-    @once
-    def phase(self) -> str:
-        """The phase of all costs that are compared: ``train-step``, ``forward-backward``, ``forward``, or empty."""
-        return costs.common_phase(self.ratios())
-
-    @once
-    def costs(self) -> pd.DataFrame:
-        """One row per contest, depth and block: the step time in ``phase`` and its ``ratio`` to the baseline's, each
-        with its bounds, and the saved ``bytes_per_layer`` with their ``bytes_ratio``, of cells with the contest's
-        setting and depth.
-
-        ``timed_…`` and ``bytes_…`` are the sizes of these cells, ``ratio_gap`` is the reason for a missing ratio. A
-        block with another start has the costs of the block.
-        """
-        table = costs.cost_table(self.contests(), self.ratios(), self.memory(), self.phase())
-        return self.with_units(table, "throughput", **STEP_UNITS, bytes_per_layer="B", bytes_ratio="1")
-
-    @once
-    def summary(self) -> pd.DataFrame:
-        """One row per contest and block with verdicts, and one per setting and block that has costs but no verdict.
-
-        Columns: those of ``frontier``; ``verdict``, ``final_loss``, ``seconds_to_threshold``, ``training_seconds``,
-        ``test_accuracy``, ``params`` and ``edge_rate`` at ``at_depth``, the deepest depth at which a block trains (the
-        shallowest if none does). ``edge_rate`` is the tuned rate if it is the largest or smallest of those tried. The
-        last columns are those of ``costs`` at the same depth.
-        """
-        tables = self.contests(), self.frontier(), self.costs(), self._timed(), self.memory()
-        table = summary.summary_table(*tables, self.about)
-        return self.with_units(
-            table,
-            "trainability",
-            training_seconds="s",
-            bytes_per_layer="B",
-            bytes_ratio="1",
-            edge_rate="1",
-            step_time="s",
-            **STEP_UNITS,
-        )
-
-    def _timed(self) -> pd.DataFrame:
-        """The ratios of the phase in which costs are compared."""
-        ratios = self.ratios()
-        return ratios[ratios["phase"] == self.phase()]
 
     @once
     def frontier(self) -> pd.DataFrame:
@@ -158,20 +110,6 @@ class Results(Derived):
         return self.with_units(
             step_times.step_times(self.of_task("throughput"), self.about), "throughput", **STEP_UNITS
         )
-
-    @once
-    def best_modes(self) -> pd.DataFrame:
-        """One row per block and setting that was timed in several modes: the step time in each mode, the fastest as
-        ``best_mode`` with its ``step_time``, and the ``ratio`` of the latter to that of the baseline in its own fastest
-        mode, with its interval over processes, or the reason for none in ``ratio_gap``."""
-        units = dict.fromkeys(MODES, "s")
-        return self.with_units(modes.best_modes(self.ratios(), self.about), "throughput", ratio="1", **units)
-
-    @once
-    def device_rates(self) -> pd.DataFrame:
-        """One row per device, precision and number of threads: ``matmul_rate``, ``conv_rate`` and ``copy_rate``, the
-        medians of ``n`` measurements, with the least and the largest as bounds."""
-        return self.with_units(step_times.device_rates(self.of_task("throughput")), "throughput")
 
     @once
     def memory(self) -> pd.DataFrame:

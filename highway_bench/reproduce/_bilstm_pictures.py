@@ -98,7 +98,7 @@ def picture(table: pd.DataFrame, runs: pd.DataFrame, caption: str) -> Picture:
             log_axis(axes, "x", at=depths)
             axes.set_xlabel("BiLSTM layers (log)")
         all_axes[0].set_ylabel("test accuracy, %")
-        title = _title(table)
+        title = "Test accuracy by depth"
         head(figure, title)
         extra = [mark("o", "a single seed", filled=False)] if np.isnan(table["low"]).any() else []
         extra += [mark(".", "a seed")] if table["n"].between(2, DOTS_BELOW - 1).any() else []
@@ -109,17 +109,3 @@ def picture(table: pd.DataFrame, runs: pd.DataFrame, caption: str) -> Picture:
         "always the commoner class."
     )
     return Picture("bilstm-accuracy", title, f"Test accuracy by depth. {joined(alt, 40)}", caption, figure)
-
-
-def _title(table: pd.DataFrame) -> str:
-    """Test accuracy of plain and highway at the smallest and largest depth for which both have an interval."""
-    parts = []
-    for corpus, part in table.groupby("corpus", sort=False):
-        known = part[part["low"].notna()].pivot_table(index="depth", columns="block", values="accuracy")
-        known = known.reindex(columns=["plain", "highway"]).dropna()
-        if len(known):
-            falls = [
-                f"{block} {100 * known[block].iloc[0]:.0f} → {100 * known[block].iloc[-1]:.0f} %" for block in known
-            ]
-            parts.append(f"{corpus}, {known.index[0]:.0f} to {known.index[-1]:.0f} layers: {', '.join(falls)}")
-    return "; ".join(parts) or "Test accuracy of BiLSTMs by depth"

@@ -7,14 +7,13 @@ import pandas as pd
 import seaborn
 
 from highway_bench.data import make_dataset
-from highway_bench.measure.statistics import CONFIDENCE
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
 from highway_bench.report.figures.drawing import DOTS_BELOW, reference_losses, seed_dots, some_diverged
 from highway_bench.report.format import signed, three
 from highway_bench.report.style import Style
-from highway_bench.reproduce._biased_arms import BIASES, LEFT_CHANCE, PAIRS, ByBias, ByDepth, is_mixed, named, unbeaten
+from highway_bench.reproduce._biased_arms import BIASES, LEFT_CHANCE, ByDepth, is_mixed
 from highway_bench.success.ladder import TRAINABLE
 
 MARKERS = "os^Dv"
@@ -50,7 +49,7 @@ def picture_of(table: pd.DataFrame, arms: ByDepth) -> Picture:
         layers: (shade, MARKERS[number % len(MARKERS)])
         for number, (layers, shade) in enumerate(zip(depths, shades, strict=True))
     }
-    title = "Biases that no other beats: " + "; ".join(_best(layers, arms[layers]) for layers in depths)
+    title = "Final training loss by gate bias"
     with settings():
         figure, (axes,) = panels(1, 1, 3.0)
         for number, (layers, (shade, marker)) in enumerate(styles.items()):
@@ -107,9 +106,3 @@ def picture_of(table: pd.DataFrame, arms: ByDepth) -> Picture:
         "seeds leave chance: the median, and a dot for every seed.",
         figure,
     )
-
-
-def _best(layers: int, arms: ByBias) -> str:
-    """The biases of one depth that no other beats, in words."""
-    best = unbeaten(arms, 1 - (1 - CONFIDENCE) / PAIRS)
-    return f"{layers} layers: " + ("all" if len(best) == len(arms) else named(best))

@@ -1,9 +1,9 @@
-"""The figures of a search: best loss by depth, the best trials' curves, and the expected best loss of k trials."""
+"""The figures of a search: best loss by depth, and the expected best loss of k trials."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import dodge, head, joined, legend, log_axis, mark, panels, settings
 from highway_bench.report.figures.drawing import crosses, point_with_interval, reference_losses, seed_dots
-from highway_bench.report.format import counted, three
+from highway_bench.report.format import three
 from highway_bench.report.rows import rows_of
 from highway_bench.report.style import styles as styles_of
 from highway_bench.reproduce._trials import Trials
@@ -54,7 +54,7 @@ def best(table: pd.DataFrame, chance: float) -> Picture:
         axes.set_xticks(range(len(depths)), [f"{depth:g}" for depth in depths])
         axes.set_xlabel("layers (not to scale)")
         axes.set_ylabel("final training loss, nat (log)")
-        title = _headline(table)
+        title = f"Best loss of {BEST_OF} trials by depth"
         head(figure, title)
         extra = [
             mark("o", f"expected best of {BEST_OF}"),
@@ -75,53 +75,6 @@ def best(table: pd.DataFrame, chance: float) -> Picture:
     )
 
 
-def _headline(table: pd.DataFrame) -> str:
-    deepest = table["depth"].max()
-    best = table[table["depth"] == deepest].set_index("block")["expected"]
-    if set(ARMS) <= set(best.index) and np.isfinite(best[[*ARMS]]).all():
-        return (
-            f"At {deepest} layers the expected best of {BEST_OF} trials is {three(best['plain'])} nat with plain, "
-            f"{three(best['highway'])} with highway"
-        )
-    return f"Best losses up to {deepest} layers"
-
-
-def curves(rows: pd.DataFrame, trials: Trials, chance: float) -> Picture:
-    """Loss by step of the best trial of each arm, one panel per depth, as in the paper's figure."""
-    styles = styles_of(ARMS)
-    lowest = {arm: float(losses.min()) for arm, losses in trials.items()}
-
-    def draw(axes: Axes, arm: str, depth: int) -> None:
-        here = rows[(rows["block"] == arm) & (rows["depth"] == depth - 1) & rows["trial"].notna()]
-        ended = here[(here["metric"] == "final_loss") & (here["axis"] == "")].dropna(subset=["value"])
-        if len(ended):
-            trial = ended.sort_values("value")["trial"].iloc[0]
-            curve = here[(here["trial"] == trial) & (here["axis"] == "step")].sort_values("index")
-            axes.plot(curve["index"], curve["value"], color=styles[arm].colour, linestyle=styles[arm].dash)
-
-    return _by_depth(
-        "figure1-curves",
-        f"The best trial of {_compared(lowest)}",
-        trials,
-        draw,
-        ("step", "training loss, nat (log)"),
-        "Each point is the mean over a fiftieth of the run. Dotted: the loss of a constant prediction (chance) and the "
-        "threshold of success.",
-        chance,
-    )
-
-
-def _compared(losses: Mapping[tuple[str, int], float]) -> str:
-    """The losses of both arms at the smallest and the largest depth: "plain and of highway ends at 0.001 and 0.01 nat
-    at 10 layers, at 0.1 and 0.01 at 100"."""
-    depths = sorted({depth for _, depth in losses if all((arm, depth) in losses for arm in ARMS)})
-    if not depths:
-        return f"{' and '.join(ARMS)}, by depth"
-    ends = [" and ".join(three(losses[arm, depth]) for arm in ARMS) for depth in (depths[0], depths[-1])]
-    text = f"plain and of highway ends at {ends[0]} nat at {depths[0]} layers"
-    return text + (f", at {ends[1]} at {depths[-1]}" if len(depths) > 1 else "")
-
-
 def best_of(trials: Trials, chance: float) -> Picture:
     """The expected best loss of k trials against k."""
     styles = styles_of(ARMS)
@@ -134,7 +87,7 @@ def best_of(trials: Trials, chance: float) -> Picture:
 
     return _by_depth(
         "figure1-best-of-k",
-        _as_good_as_all_of_plain(trials),
+        "Expected best loss against the number of trials",
         trials,
         draw,
         ("trials", "expected best loss, nat (log)"),
@@ -143,22 +96,6 @@ def best_of(trials: Trials, chance: float) -> Picture:
         "of success.",
         chance,
     )
-
-
-def _as_good_as_all_of_plain(trials: Trials) -> str:
-    """The number of highway's trials whose expected best loss is below plain's best of all, at the largest depth."""
-    deepest = max((depth for _, depth in trials), default=0)
-    plain, highway = (trials.get((arm, deepest), np.array([])) for arm in ARMS)
-    if not (len(plain) and len(highway)):
-        return "Expected best loss against the number of trials"
-    best = plain.min()
-    if math.isinf(best):
-        return f"At {deepest} layers every trial of plain diverged"
-    enough = next((k for k in range(1, len(highway) + 1) if 10 ** expected_best(highway, k) < best), None)
-    if enough is None:
-        return f"At {deepest} layers no number of highway's trials has a lower expected best loss than plain's best"
-    of_highway = f"the expected best of {counted(enough, 'trial')}"
-    return f"At {deepest} layers {of_highway} of highway is below the best of all {len(plain)} of plain"
 
 
 def _by_depth(

@@ -15,7 +15,7 @@ from highway_bench.report import columns as column
 from highway_bench.report.format import three
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._figure1_claims import LONG, SEARCH, VERSION, claims_of
-from highway_bench.reproduce._trial_pictures import ARMS, best, best_of, curves
+from highway_bench.reproduce._trial_pictures import ARMS, best, best_of
 from highway_bench.reproduce._trials import losses_by_trial, table_of
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim
@@ -109,9 +109,7 @@ class Figure1(Reproduction):
         return Conclusion(
             findings=[claim.judge((trials, table)) for claim in self.claims(request)],
             tables=[_shown(table)],
-            pictures=[best(table, _chance()), curves(rows, trials, _chance()), best_of(trials, _chance())]
-            if len(table)
-            else [],
+            pictures=[best(table, _chance()), best_of(trials, _chance())] if len(table) else [],
         )
 
 

@@ -7,13 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import pandas as pd
-from matplotlib.lines import Line2D
 
 from highway_bench.cell import Cell
 from highway_bench.report import columns as column
-from highway_bench.report.figures import Picture
-from highway_bench.report.figures.base import head, joined, log_axis, panels, settings
-from highway_bench.report.format import count, quantity, three
+from highway_bench.report.format import count
 from highway_bench.reproduce._measured import measured
 from highway_bench.reproduce._published_nets import LONG, NETS, RESNET, SHORT, VGG, Net
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
@@ -22,7 +19,6 @@ from highway_bench.reproduce.quantities import Quantity, Region, Statistic
 from highway_bench.reproduce.request import Request
 
 TOLERANCE = 2  # %: papers print two or three digits, some of them rounded down
-COUNTED, PRINTED = "#8A8A8A", "#222222"  # greys, because colours denote blocks
 
 
 @register_reproduction(
@@ -63,7 +59,7 @@ class Flops(Reproduction):
         counts = measured(rows, self.cells(request))
         by_name = {net.name: counts[net.cell()] for net in NETS}
         findings = [claim.judge(by_name) for claim in self.claims(request)]
-        return Conclusion(findings=findings, tables=[_table(by_name)], pictures=[_picture(by_name)])
+        return Conclusion(findings=findings, tables=[_table(by_name)])
 
 
 ByName = Mapping[str, Mapping[str, float]]  # network → counts
@@ -158,54 +154,3 @@ def _table(by_name: Mapping[str, Mapping[str, float]]) -> column.Shown:
         column.words("printed", "published"),
     ]
     return column.shown("flops", "Counted networks", pd.DataFrame(records), columns)
-
-
-def _picture(by_name: Mapping[str, Mapping[str, float]]) -> Picture:
-    """Counted multiply-adds of the image networks, next to the published numbers."""
-    nets = [net for net in NETS if net.multiply_adds is not None and "multiply_adds" in by_name[net.name]]
-    values = [by_name[net.name]["multiply_adds"] for net in nets]
-    positions = range(len(nets))
-    printed = [
-        (y, net.printed[1])
-        for y, net in enumerate(nets)
-        if net.printed is not None and net.printed[0] == "multiply_adds"
-    ]
-    deviation = max((abs(values[y] / number - 1) for y, number in printed), default=math.nan)
-    title = (
-        f"Counted multiply-adds are within {three(100 * deviation)} % of the published ones"
-        if printed
-        else "No network with published multiply-adds was counted"
-    )
-    with settings():
-        figure, (axes,) = panels(1, 1, 0.24 * max(len(nets), 4) + 0.4)
-        axes.scatter(values, positions, color=COUNTED, s=30, zorder=3)
-        axes.scatter(
-            [number for _, number in printed],
-            [y for y, _ in printed],
-            color=PRINTED,
-            marker="x",
-            s=45,
-            zorder=4,
-        )
-        axes.set_yticks(list(positions), [net.name for net in nets])
-        axes.invert_yaxis()
-        if values:
-            log_axis(axes, "x", "MAC")
-        axes.set_xlabel("multiply-adds (log)")
-        head(figure, title)
-        figure.legend(
-            loc="outside lower left",
-            ncols=2,
-            handles=[
-                Line2D([], [], color=COUNTED, marker="o", linestyle="none", label="counted"),
-                Line2D([], [], color=PRINTED, marker="x", linestyle="none", label="published"),
-            ],
-        )
-    alt = joined([f"{net.name} {quantity(value, 'MAC')}" for net, value in zip(nets, values, strict=True)], 20)
-    return Picture(
-        "flops",
-        title,
-        f"Multiply-adds by network. {alt}",
-        "Convolutions and matrix products of one image, forward; crosses are the papers' numbers.",
-        figure,
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,9 +13,6 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.plan.grid import TRAINED
-from highway_bench.report.figures import NothingToShow, Picture
-from highway_bench.report.figures.gates import gates_by_layer, lesion_by_layer
-from highway_bench.report.results import Results
 from highway_bench.report.tables.gates import layers, networks
 from highway_bench.report.tables.trainability import trials
 from highway_bench.reproduce._cells import trained
@@ -140,7 +137,7 @@ class Gates(Reproduction):
         findings = [claim.judge((table, trained)) for claim in self.claims(request)]
         idle = table.assign(idle=_lesions(table).abs() < NOTHING)
         tables = [networks_table(trainings, idle, trials(rows)), *([bands_table(table)] if len(table) else [])]
-        return Conclusion(findings=findings, tables=tables, pictures=_pictures(own))
+        return Conclusion(findings=findings, tables=tables)
 
 
 Networks = tuple[pd.DataFrame, Mapping[str, int]]
@@ -316,14 +313,3 @@ STATEMENTS = (
         irrefutable="it says that something is possible",
     ),
 )
-
-
-def _pictures(rows: pd.DataFrame) -> list[Picture]:
-    pictures: list[Picture] = []
-    for draw in (gates_by_layer, lesion_by_layer):
-        try:
-            pictures += draw(Results(rows), first=FIRST, titled=PUBLISHED)
-        except NothingToShow:  # no network trained, which the findings report
-            continue
-    unnamed = "Without a bias in its name, highway starts at −ln L."
-    return [replace(one, caption=f"{one.caption} {unnamed}") for one in pictures]

@@ -201,12 +201,7 @@ def _picture(pairs: Sequence[Pair]) -> Picture:
                 )
                 alt.append(f"{block}, {pair.init}, {pair.activation}: {pair.trained} of {pair.n}")
             axes.imshow(shares, cmap="Blues", vmin=0, vmax=1.3, aspect="auto")
-        counts = [
-            f"{block} trains with {sum(pair.trains for pair in pairs if pair.block == block)} of "
-            f"{sum(pair.block == block for pair in pairs)}"
-            for block in BLOCKS
-        ]
-        title = f"{DEPTH + 1} layers, pairs of weights and activations: {', '.join(counts)}"
+        title = f"{DEPTH + 1} layers: seeds that train, by weights and activation"
         head(figure, title)
     return Picture(
         "inits",

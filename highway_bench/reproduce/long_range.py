@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
-from statistics import fmean
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -18,7 +17,7 @@ from highway_bench.measure.statistics import Interval
 from highway_bench.report.format import count, three
 from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce._long_range_pictures import Hits, picture, shown, steps_text, table_of
+from highway_bench.reproduce._long_range_table import Hits, shown, steps_text, table_of
 from highway_bench.reproduce._tuned import TunedReproduction, with_edges
 from highway_bench.reproduce.base import Conclusion, NotAttempted, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
@@ -142,18 +141,9 @@ class LongRange(TunedReproduction):
             f"A hit is a running mean loss of {THRESHOLD:g} × the constant predictor's within {count(budget)} "
             f"steps in batches of {BATCH}, and at the end too. {DEPTH} layers, plain's width {WIDTH}, {HEADS} heads."
         )
-        caption = (
-            f"{DEPTH} layers, equal parameters per layer within a family, plain's width {WIDTH}, batches of "
-            f"{BATCH}, rate tuned."
-        )
-        panels = {
-            family: {block: hits_of(Arm(family, block), ended) for block in blocks}
-            for family, blocks in FAMILIES.items()
-        }
         return Conclusion(
             findings=findings,
             tables=[shown(table_of(with_edges(ended, ("seq_len", "family", "block"), tuned)), note)],
-            pictures=[picture(panels, budget, _title(ended), caption)],
         )
 
 
@@ -305,17 +295,3 @@ def _factors(factors: Mapping[int, Interval]) -> str:
     ends = list(dict.fromkeys(map(three, (known[0], known[-1]))))
     missing = len(factors) - len(known)
     return f"{'–'.join(ends)}×" + (f", {missing} of {len(factors)} not known" if missing else "")
-
-
-def _title(ended: pd.DataFrame) -> str:
-    """The seeds that learn the longest problem that both families have results for, each with its better block."""
-    arms = [Arm(family, block) for family, blocks in FAMILIES.items() for block in blocks]
-    hits = {arm: hits_of(arm, ended) for arm in arms}
-    lengths = [{T for arm in arms if arm.family == family for T in hits[arm]} for family in FAMILIES]
-    if not (common := set.intersection(*lengths)):
-        return "Steps to learn by sequence length"
-    longest = max(common)
-    reached = {arm: list(map(math.isfinite, own[longest].values())) for arm, own in hits.items() if longest in own}
-    best = [max((arm for arm in reached if arm.family == one), key=lambda arm: fmean(reached[arm])) for one in FAMILIES]
-    parts = [f"{arm} at {sum(reached[arm])} of {len(reached[arm])} seeds" for arm in best]
-    return f"Adding at T = {longest} is learnt by {' and by '.join(parts)}"

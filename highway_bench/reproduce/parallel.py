@@ -14,9 +14,9 @@ from scipy import stats
 from highway_bench.cell import Cell
 from highway_bench.families import make_family
 from highway_bench.measure.statistics import CONFIDENCE, IntervalEstimate, median_interval
-from highway_bench.report.format import listed, quantity, three
+from highway_bench.report.format import listed, quantity
 from highway_bench.report.rows import of_task, rows_of, samples_of
-from highway_bench.reproduce._parallel_pictures import picture, shown
+from highway_bench.reproduce._parallel_table import shown
 from highway_bench.reproduce.base import Conclusion, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic, apart
@@ -28,7 +28,6 @@ LENGTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 WIDTH, DEPTH, BATCH = 64, 2, 16
 RECIPE = {"seconds": 0.3, "samples": 15}
 ENOUGH = 5  # with fewer samples, the median of a cell is unreliable
-WIDEST = 1.0  # the title gives exponents only if their intervals are narrower than this
 
 # An exponent is the slope of log time against log length with its 95 % t interval.
 LINEAR = (0.8, 1.2)  # exponents that count as linear
@@ -152,16 +151,7 @@ class Parallel(Reproduction):
             f"{table['machine'].iloc[0]}, threads: {table['threads'].iloc[0]:g}."
         )
         caption += disturbed(table)
-        ours, other = (exponent(table, family, least=QUADRATIC_FROM) for family in FAMILIES)
-        title = f"Step time by sequence length, from n = {QUADRATIC_FROM} on too noisy for an exponent"
-        if max(one.high - one.low for one in (ours, other)) < WIDEST:
-            title = (
-                f"From n = {QUADRATIC_FROM} attention's step grows as n to the power {three(ours.value)}, "
-                f"BiLSTM's to the power {three(other.value)}"
-            )
-        return Conclusion(
-            findings=findings, tables=[shown(table, caption)], pictures=[picture(table, WIDTH, title, caption)]
-        )
+        return Conclusion(findings=findings, tables=[shown(table, caption)])
 
 
 def disturbed(table: pd.DataFrame) -> str:

@@ -15,7 +15,7 @@ from highway_bench.report import columns as column
 from highway_bench.report.format import count
 from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce._long_range_pictures import steps_text
+from highway_bench.reproduce._long_range_table import steps_text
 from highway_bench.reproduce._tuned import RATE_HINT, TunedReproduction, with_edges
 from highway_bench.reproduce.base import Conclusion, NotAttempted, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion

@@ -30,7 +30,7 @@ from highway_bench.reproduce._shortcut_cases import (
     WIDTH,
     Case,
 )
-from highway_bench.reproduce._shortcut_pictures import picture, shown
+from highway_bench.reproduce._shortcut_table import shown
 from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.reproduce.guards import untrained
@@ -243,8 +243,7 @@ class Shortcuts(Reproduction):
         )
         findings = [claim.judge(arms) for claim in self.claims(request)]
         steps = request.steps or STEPS
-        pictures = [picture(table, arms, steps)] if any(arms.values()) else []
-        return Conclusion(findings=findings, tables=[shown(table, steps)], pictures=pictures)
+        return Conclusion(findings=findings, tables=[shown(table, steps)])
 
 
 def cells_of(case: Case, request: Request) -> list[Cell]:

@@ -11,7 +11,6 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import MaxNLocator
 
 from highway_bench.data import make_dataset
 from highway_bench.decide.candidate import Candidate
@@ -20,12 +19,8 @@ from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.plan.grid import TRAINED
 from highway_bench.report import columns as column
-from highway_bench.report.figures import Picture
-from highway_bench.report.figures.base import head, joined, legend, log_axis, panels, settings
-from highway_bench.report.figures.drawing import reference_losses
-from highway_bench.report.format import count, listed, three
+from highway_bench.report.format import count, three
 from highway_bench.report.rows import of_task, rows_of
-from highway_bench.report.style import styles as styles_of
 from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce._cells import sgd, trained
 from highway_bench.reproduce._success_ladder import success_picture, success_table, successes_of
@@ -105,10 +100,6 @@ class Thousand(TunedReproduction):
         findings = [claim.judge((ended, curves)) for claim in self.claims(request)]
         successes = successes_of(ended)
         pictures = [success_picture(successes)] if any(len(one) > 1 for one in successes.values()) else []
-        drawn = [depth for depth in _depths(request) if (curves["depth"] == depth).any()][-1:]
-        pictures += [
-            _picture(curves[curves["depth"] == depth], ended[ended["depth"] == depth], depth) for depth in drawn
-        ]
         tables = [success_table(successes)] if any(successes.values()) else []
         tuned = self.tuned_runs(rows, request)
         table = _table(with_edges(ended, ("block", "depth"), tuned), curves)
@@ -238,62 +229,3 @@ def _table(ended: pd.DataFrame, curves: pd.DataFrame) -> column.Shown:
 
 def _steps(curves: pd.DataFrame) -> float:
     return float(curves["step"].max())
-
-
-def _picture(curves: pd.DataFrame, ended: pd.DataFrame, depth: int) -> Picture:
-    """Loss against step, one line per block: the geometric mean over seeds with the t interval of its log₁₀."""
-    styles = styles_of(curves["block"])
-    alt, final_losses = [], {}
-    with settings():
-        figure, (axes,) = panels(1, 1, 3.0)
-        for block, style in styles.items():
-            own = curves[curves["block"] == block]
-            points = pd.DataFrame(
-                [
-                    {"step": step, "value": band.value, "low": band.low, "high": band.high}
-                    for step, band in ((step, log10_interval(part["loss"])) for step, part in own.groupby("step"))
-                ]
-            )
-            axes.plot(
-                points["step"],
-                points["value"],
-                color=style.colour,
-                linestyle=style.dash,
-                marker=style.marker,
-                markevery=max(1, len(points) // 6),
-                linewidth=2.0,
-                zorder=3,  # above the line of chance, on which an untrained network stays
-            )
-            if np.isfinite(points["low"]).any():
-                axes.fill_between(
-                    points["step"], points["low"], points["high"], color=style.colour, alpha=0.2, linewidth=0
-                )
-            final = ended.loc[ended["block"] == block, "final_loss"].dropna()
-            final_losses[block] = log10_interval(final).value if len(final) else np.inf
-            first, last = (float(points["value"].iloc[index]) for index in (0, -1))
-            alt.append(f"{block}: {three(first)} to {three(last)} nat")
-        reference_losses(axes, _chance(), THRESHOLD * _chance())
-        log_axis(axes, "y")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("training step")
-        axes.set_ylabel("training loss, nat (log)")
-        diverged = {block: ended.loc[ended["block"] == block, "final_loss"].isna() for block in final_losses}
-        order = sorted(final_losses, key=lambda block: (int(diverged[block].sum()), final_losses[block]))
-        parts = ", ".join(_end_of(block, final_losses[block], diverged[block]) for block in order)
-        title = f"{count(depth + 1)} layers, SGD with momentum: after {count(int(_steps(curves)))} steps {parts}"
-        head(figure, title)
-        legend(figure, styles, lines=True)
-    seeds = listed([f"{size}" for size in sorted(set(curves.groupby("block")["seed"].nunique()))])
-    caption = (
-        f"dense on {DATASET}, equal parameters per layer, rate tuned per block. Geometric means over n = {seeds} "
-        "seeds; each point is the mean loss over several steps; bands are 95 % t intervals of log10."
-    )
-    return Picture(f"thousand-{depth + 1}", title, f"Loss by step. {joined(alt)}", caption, figure)
-
-
-def _end_of(block: str, loss: float, diverged: pd.Series) -> str:
-    """The final loss of a block's runs. ``diverged`` marks the runs that diverged, which the loss leaves out."""
-    if len(diverged) and diverged.all():
-        return f"{block} diverged"
-    some = f" ({diverged.sum()} of {len(diverged)} seeds diverged)" if diverged.any() else ""
-    return f"{block} at a loss of {three(loss)}{some}"

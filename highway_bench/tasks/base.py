@@ -1,7 +1,7 @@
 """Task: what is measured. A task declares everything about itself, and turns a group of cells into their measurements.
 
 The declarations are data that other packages read: metrics with units and labels, the words of its cells' recipes, the
-cost of a cell, the cells that it refuses, and the section of the report that shows it. The runner, the store and the
+cost of a cell, and the cells that it refuses. The runner, the store and the
 catalogue know no task by name; the grids of profiles and the report's own tables do.
 """
 
@@ -42,7 +42,6 @@ class Task(ABC):
     name: str
     version: str  # changes when the meaning of its values does
     metrics: tuple[Metric, ...]
-    section: str = "further"  # the section of the report, by its registered name
     alone: bool = False  # True: nothing else may run at the same time (timing)
     with_baseline: bool = False  # True: a cell is measured next to the baseline, whose version its key has too
     meter: bool = False  # True: values depend on the hardware, so the key has the machine

@@ -31,7 +31,6 @@ class Cost(Task):
 
     name = "cost"
     version = "1"
-    section = "cost"
     coordinates = ()
     recipe_words = LAYOUT
     metrics = (

@@ -37,7 +37,6 @@ class GatesTask(Trainability):
 
     name = "gates"
     version = "2"
-    section = "gates"
     metrics = (
         *Trainability.metrics,
         Metric(

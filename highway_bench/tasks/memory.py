@@ -30,7 +30,6 @@ class Memory(StepTask):
 
     name = "memory"
     version = "2"
-    section = "memory"
     meter = True
     metrics = (
         Metric("parameter_bytes", "B", "lower", label="weights"),

@@ -49,7 +49,6 @@ class Propagation(Task):
 
     name = "propagation"
     version = "2"
-    section = "propagation"
     coordinates = ("start", "seed", "dataset")
     recipe_words: Mapping[str, Word] = {
         "gain": POSITIVE.meaning("What every weight matrix of the layers is multiplied by at the start."),

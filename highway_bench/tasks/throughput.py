@@ -64,7 +64,6 @@ class Throughput(StepTask):
 
     name = "throughput"
     version = "4"  # 4: the optimiser of a training step is fused, as trainability's is
-    section = "throughput"
     metrics = (
         Metric("step_time", "s", "lower"),
         Metric("plain_ratio", "1", "lower", label="÷ plain's", hint="interval over processes"),

@@ -96,7 +96,6 @@ class Trainability(Task):
     name = "trainability"
     version = "2"  # 2: IEEE float32 on a GPU; an embedding without padding trains every row
     coordinates = ("start", "seed", "dataset")
-    section = "trainability"
     recipe_words: Mapping[str, Word] = {
         **TRAINING,
         **ON_DATA,

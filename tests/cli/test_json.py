@@ -53,7 +53,6 @@ TASK = {
     "version": STRING,
     "metrics": [{"name": STRING, "unit": STRING, "better": STRING, "label": STRING}],
     "words": [STRING],
-    "section": STRING,
     "module": STRING,
 }
 WORD = {"name": STRING, "tasks": [STRING], "type": STRING, "values": STRING, "summary": STRING}

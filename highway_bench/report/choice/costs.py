@@ -49,6 +49,29 @@ class Costs:
                 _add_seconds(row)
 
 
+def costs_of(results: Results) -> pd.DataFrame:
+    """What connections cost, trained or not: a row for each ``kind``, the family with its options, ``depth`` and
+    ``connection``, with ``step_ratio`` and its bounds, ``bytes``, and ``bytes_ratio`` to pre-norm's."""
+    found = Costs(results)
+    cells = pd.concat([table[[*ALIKE, "depth", "block"]] for table in (found._times, found._sizes)])
+    most: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for setting, part in groups(cells, [*ALIKE, "depth"]):
+        names = dict.fromkeys(map(without_start, part["block"]))
+        rows: list[dict[str, Any]] = [
+            {"kind": setting["family_label"], "depth": setting["depth"], "connection": name, "label": name}
+            for name in names
+        ]
+        found.add_to(rows, {"nominal_width": None, "batch_size": None} | setting)
+        if len(rows) > len(most.get((setting["family_label"], setting["depth"]), ())):
+            most[setting["family_label"], setting["depth"]] = rows
+    records = []
+    for rows in most.values():
+        reference = next((row["bytes"] for row in rows if row["connection"] == REFERENCE), math.nan)
+        records += [row | {"bytes_ratio": row["bytes"] / reference} for row in rows]
+    columns = ["kind", "depth", "connection", "step_ratio", "step_ratio_low", "step_ratio_high", "bytes", "bytes_ratio"]
+    return pd.DataFrame(records, columns=columns)
+
+
 def _best_group(table: pd.DataFrame, contest: Mapping[str, Any], depth: int) -> pd.DataFrame:
     """The cells of ``table`` in a contest's setting at one depth that were measured together: those of the most
     connections, then of the nearest width and batch, then the newest."""

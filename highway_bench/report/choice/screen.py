@@ -97,6 +97,7 @@ def _row(kind: LayerKind, row: Mapping[str, Any]) -> ScreenData:
         "step": give_or_take(row["step_ratio"], row["step_ratio_low"], row["step_ratio_high"]),
         "bytes": NONE if row["bytes"] is None else quantity(row["bytes"], "B"),
         "seeds": f"{row['trains']}/{row['seeds']}" if row["seeds"] else NONE,
+        "sorted": [row["held_out"], row["step_ratio"], row["bytes"], row["trains_share"]],
         "facts": [
             (name, text)
             for name, text in (

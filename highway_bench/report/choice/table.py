@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from statistics import fmean
 from typing import Any, Final
 
@@ -35,8 +36,9 @@ OUTCOME_WORDS: Final = (TRAINS, SLOW, FAILS, DIVERGES, NOT_RUN)
 LOG_EQUAL: Final = math.log1p(EQUAL_SHARE)
 
 
+@lru_cache(maxsize=2)
 def wide_table(results: Results, source: str = HERE) -> pd.DataFrame:
-    """The wide table of ``results``; ``choice.columns`` has its columns.
+    """The wide table of ``results``, made once; ``choice.columns`` has its columns.
 
     A connection whose tuning runs were its last has a row without losses. Connections are compared where they train.
     """

@@ -1,9 +1,9 @@
-"""Figures, one kind per module: each is a function of ``Results`` that is registered with ``register_figure``."""
+"""Figures, one kind per module: a function of an ``Axes`` and one panel's rows, and one from results to panels."""
 
 from highway_bench.report.figures.base import (
-    Draw,
     FigureKind,
     NothingToShow,
+    Panel,
     Picture,
     every_figure,
     figures,
@@ -12,9 +12,9 @@ from highway_bench.report.figures.base import (
 from highway_bench.report.figures.svg import svg_text
 
 __all__ = [
-    "Draw",
     "FigureKind",
     "NothingToShow",
+    "Panel",
     "Picture",
     "every_figure",
     "figures",

@@ -1,12 +1,12 @@
-"""Common parts of figures: the registry, settings, panels, axes, legend, and a title that states the finding."""
+"""Common parts of figures: the registry, panels and the sheets that they make, settings, axes, legend."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar
 
 import matplotlib as mpl
@@ -37,38 +37,86 @@ class Picture:
 
 
 class NothingToShow(Exception):
-    """There are no data for a figure. The message names the measurement that the figure needs."""
+    """There are no data for a figure. The message says what it needs."""
 
 
-Draw = Callable[[Results], list[Picture]]
-"""A function from results to pictures. It may raise ``NothingToShow``."""
+@dataclass(frozen=True)
+class Panel:
+    """One panel of a figure: its ``title``, a function that draws it into an ``Axes``, its connections' ``styles``, and
+    what it shows, in words. Panels of one ``sheet`` make one picture, which is named after it. ``height``, in
+    inches, is that of panels that have one of their own."""
+
+    title: str
+    draw: Callable[[Axes], object]
+    styles: Mapping[str, Style]
+    described: Sequence[str]
+    sheet: str = ""
+    height: float = 0.0
 
 
 @dataclass(frozen=True)
 class FigureKind:
-    """A kind of figure: its title in print, and the function that draws it.
+    """A kind of figure: its panels from results, and how sheets compose them.
 
-    ``order`` sorts the figures of a page. A figure with a ``section`` is printed there, others at the top of the page.
+    ``title`` has at most twelve words, ``needs`` names the measurement without which there are no panels, and ``order``
+    sorts the figures of a page. A sheet has ``columns`` of panels of ``height`` inches, which have the same axes where
+    they are ``shared``. The legend has the connections, with ``lines`` or marks, unless it is ``None``, and ``marks``,
+    a marker by its label.
     """
 
     name: str
     title: str
-    draw: Draw
+    caption: str
+    needs: str
     order: int
-    section: str = ""
+    panels: Callable[[Results], list[Panel]]
+    columns: int = 2
+    height: float = 2.2
+    shared: bool = False
+    lines: bool | None = True
+    marks: Mapping[str, str] = field(default_factory=dict)
+
+    def draw(self, results: Results) -> list[Picture]:
+        """The sheets of ``results``. Raises ``NothingToShow`` if there are no panels."""
+        sheets: dict[str, list[Panel]] = {}
+        for panel in self.panels(results):
+            sheets.setdefault(panel.sheet, []).append(panel)
+        if not sheets:
+            raise NothingToShow(f"it needs {self.needs}")
+        return [self._sheet(sheet, f"{self.name}-{number}" if len(sheets) > 1 else self.name, found)
+                for number, (sheet, found) in enumerate(sheets.items(), start=1)]  # fmt: skip
+
+    def _sheet(self, sheet: str, name: str, found: list[Panel]) -> Picture:
+        title = f"{sheet}: {self.title}" if sheet else self.title[0].upper() + self.title[1:]
+        with settings():
+            height = max(panel.height for panel in found) or self.height
+            figure, axes = panels(len(found), self.columns, height, sharex=self.shared, sharey=self.shared)
+            titles = [panel.title for panel in found]
+            for each, panel in zip(axes, found, strict=True):
+                panel.draw(each)
+                each.set_title(shortened(panel.title, 60 // self.columns), loc="left", fontsize=title_size(titles))
+                if self.shared:
+                    each.label_outer()
+            head(figure, title)
+            used = {label: style for panel in found for label, style in panel.styles.items()}
+            extra = [mark(marker, label) for label, marker in self.marks.items()]
+            legend(figure, used if self.lines is not None else {}, extra, lines=bool(self.lines))
+        described = [f"{panel.title}, {text}" for panel in found for text in panel.described]
+        return Picture(name, title, f"{self.title}. {joined(described, 60)}", self.caption, figure)
 
 
 figures: Registry[FigureKind] = Registry("figure", package="highway_bench.report.figures")
 
-D = TypeVar("D", bound=Callable[..., list[Picture]])
+P = TypeVar("P", bound=Callable[[Results], list[Panel]])
 
 
-def register_figure(name: str, *, title: str, order: int, section: str = "") -> Callable[[D], D]:
-    """Decorator: register a function of ``Results`` as a kind of figure. A new figure is one file in this package."""
+def register_figure(name: str, **kind: Any) -> Callable[[P], P]:
+    """Decorator: register a function from results to panels as a kind of figure, with the other fields of
+    ``FigureKind``. A new figure is one file in this package."""
 
-    def register(draw: D) -> D:
-        figures.register(name, FigureKind(name, title, draw, order, section), module=draw.__module__)
-        return draw
+    def register(panels_of: P) -> P:
+        figures.register(name, FigureKind(name, panels=panels_of, **kind), module=panels_of.__module__)
+        return panels_of
 
     return register
 
@@ -126,6 +174,8 @@ def legend(figure: Figure, styles: Mapping[str, Style], extra: Iterable[Line2D] 
         for name, style in styles.items()
     ]
     handles += list(extra)
+    if not handles:
+        return
     columns = 3 if all(len(str(handle.get_label())) <= NARROW for handle in handles) else 2
     figure.legend(
         handles=handles,
@@ -186,7 +236,7 @@ def title_size(names: Iterable[str]) -> float:
 def shortened(name: str, width: int = 34) -> str:
     """``name`` in at most ``width`` characters. A space precedes a leading underscore, which hides legend entries."""
     text = textwrap.shorten(name, width, placeholder="…") if len(name) > width else name
-    text = text if text and len(text) <= width else name[: width - 1] + "…"
+    text = name[: width - 1] + "…" if len(text) > width or (name and not text) else text
     return f" {text}" if text.startswith("_") else text
 
 

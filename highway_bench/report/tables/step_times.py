@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pandas as pd
 
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.ratio import OLDER, ONE_PROCESS
-from highway_bench.report.rows import COMPARISON, groups, of_task
+from highway_bench.report.rows import COMPARISON, of_task
 from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import OUTCOMES
 
@@ -44,9 +43,6 @@ SPREAD = {
     "roofline_share": "roofline_share",
     "slowdown": "slowdown",
 }
-RATES = {"matmul_rate": "FLOP/s", "conv_rate": "FLOP/s", "copy_rate": "B/s"}
-"""The measured rates of a device, and their units."""
-DEVICE = ("machine", "device", "dtype", "threads")
 
 
 def step_times(rows: pd.DataFrame, about: Descriptions) -> pd.DataFrame:
@@ -80,20 +76,3 @@ def quoted_ratios(table: pd.DataFrame) -> pd.DataFrame:
     ranks = ranks.sort_values(["_known", "_timed", "n", "time_utc"], kind="stable", na_position="first")
     best = ranks.drop_duplicates([*COMPARISON, "block"], keep="last").index
     return table.loc[best.sort_values()].reset_index(drop=True)
-
-
-def device_rates(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table of ``Results.device_rates``. A process measures once and stores the result with each of its cells."""
-    frame = of_task(rows, "throughput")
-    frame = frame[frame["metric"].isin(RATES) & frame["value"].notna()]
-    records = []
-    for device, part in groups(frame, DEVICE):
-        record: dict[str, Any] = {}
-        for name in RATES:
-            values = part.loc[part["metric"] == name, "value"].drop_duplicates()
-            low, high = (values.min(), values.max()) if len(values) > 1 else (math.nan, math.nan)
-            record |= {name: values.median(), f"{name}_low": low, f"{name}_high": high}
-            record["n"] = max(record.get("n", 0), len(values))
-        records.append(device | record)
-    columns = [*DEVICE, *(f"{name}{bound}" for name in RATES for bound in ("", "_low", "_high")), "n"]
-    return pd.DataFrame(records, columns=columns).sort_values(list(DEVICE), ignore_index=True)

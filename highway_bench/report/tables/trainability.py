@@ -19,14 +19,12 @@ from highway_bench.results.schema import FAILURES, OUTCOMES, Status
 from highway_bench.success.ladder import (
     DIVERGES,
     FAILS,
-    FEW,
     FULL_SEEDS,
     JUDGED,
     NO_VERDICT,
     RATE,
     SLOW,
     TIMES_CHANCE,
-    TRAINABLE,
     TRAINS,
     verdict,
 )
@@ -138,22 +136,6 @@ def contests(table: pd.DataFrame) -> Contests:
 def gives_verdicts(recipe: object) -> bool:
     """Whether a recipe gives verdicts. That of a single short loss curve does not."""
     return bool(recipe_of(recipe).get("verdict", True))
-
-
-def not_judged(part: pd.DataFrame, depth: int) -> list[str]:
-    """The blocks of a contest that train at the depth judged before ``depth``, and have too few runs at ``depth``.
-
-    These are still to come, or their tuning runs kept them out of the finals."""
-    judged = part[part["verdict"].isin(JUDGED)]
-    before = judged[judged["depth"] == judged.loc[judged["depth"] < depth, "depth"].max()]
-    here = part[(part["depth"] == depth) & part["verdict"].ne(FEW)]
-    return sorted(set(before.loc[before["verdict"] == TRAINS, "block"]) - set(here["block"]))
-
-
-def surely_fails(cell: Mapping[str, Any]) -> bool:
-    """Whether a block does not train at a depth, and its success rate is below that of one that does by Wilson's
-    interval."""
-    return bool(cell["verdict"] in (FAILS, DIVERGES) and cell["rate_high"] < TRAINABLE)
 
 
 def _mark_slow(records: list[dict[str, Any]]) -> None:

@@ -163,6 +163,57 @@
     return made;
   }
 
+  // ---- every row, as a table that sorts and filters
+
+  const HEADS = ["kind", "depth", "connection", "start", "became", "held-out loss", "step", "saved", "seeds"];
+  const every = {rows: [], by: 0, up: true};
+
+  function everyRow() {
+    return data.kinds.flatMap((kind) => kind.depths.flatMap((at) => at.rows.map((one) => {
+      const loss = one.facts.find((fact) => fact[0] === "held-out loss");
+      const texts = [kind.label, at.depth, one.name, one.start, one.outcome, loss ? loss[1] : "–",
+        one.step, one.bytes, one.seeds];
+      return {texts, keys: [...texts.slice(0, 5), ...one.sorted], words: texts.join(" ").toLowerCase()};
+    })));
+  }
+
+  function drawEvery() {
+    if (!every.rows.length) every.rows = everyRow();
+    const box = byId("every");
+    const words = box.querySelector("input").value.toLowerCase().split(/\s+/);
+    const last = (one) => one === null || one === undefined;
+    const order = (one, other) => {
+      const [a, b] = [one.keys[every.by], other.keys[every.by]];
+      if (last(a) || last(b)) return last(a) - last(b);
+      return (a < b ? -1 : a > b ? 1 : 0) * (every.up ? 1 : -1);
+    };
+    const line = (tag, texts) => {
+      const made = element("tr");
+      made.append(...texts.map((text) => element(tag, "", String(text))));
+      return made;
+    };
+    const head = line("th", HEADS);
+    [...head.children].forEach((cell, at) => {
+      const button = element("button", "", HEADS[at]);
+      button.type = "button";
+      button.addEventListener("click", () => {
+        every.up = every.by !== at || !every.up;
+        every.by = at;
+        drawEvery();
+      });
+      cell.replaceChildren(button);
+      if (at === every.by) cell.setAttribute("aria-sort", every.up ? "ascending" : "descending");
+    });
+    const kept = every.rows.filter((row) => words.every((word) => row.words.includes(word)));
+    const [top, body] = [element("thead"), element("tbody")];
+    top.append(head);
+    body.append(...kept.sort(order).map((row) => line("td", row.texts)));
+    box.querySelector("table").replaceChildren(top, body);
+  }
+
+  byId("every").addEventListener("toggle", drawEvery);
+  byId("every").querySelector("input").addEventListener("input", drawEvery);
+
   // ---- what people do
 
   document.addEventListener("change", (event) => {
