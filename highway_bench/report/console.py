@@ -21,6 +21,8 @@ from highway_bench.report.task_tables import depth_table, failure_table, task_ta
 BRIEF: Final = 18
 """Lines of a brief summary, of at most ``BRIEF_WIDTH`` characters each."""
 BRIEF_WIDTH: Final = 100
+FEW_METRICS: Final = 4
+"""Of each task, if there are several."""
 
 
 def print_brief(rows: pd.DataFrame, console: Console, runs: Runs | None = None) -> None:
@@ -41,7 +43,7 @@ def print_summary(rows: pd.DataFrame | Results, console: Console, runs: Runs | N
     ``runs`` are the runs of the store of ``rows``. Raises ``NothingMeasured`` for an empty frame.
     """
     results = rows if isinstance(rows, Results) else Results(rows, runs or {})
-    tables = [taken(wide_table(results)), depth_table(results), *task_tables(results)]
+    tables = [taken(wide_table(results)), depth_table(results), *task_tables(results, FEW_METRICS)]
     print_tables([shown for shown in tables if shown.entries], console)
     failed = failure_table(results)
     if failed.entries:

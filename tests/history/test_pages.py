@@ -21,7 +21,6 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.files import MACHINE, result_paths
 from highway_bench.history.publish import link_report, publish
 from highway_bench.history.serve import HOST, address, server
-from highway_bench.report.history_links import history_links
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 GPU = "h100-standin"
@@ -111,7 +110,7 @@ def reports(planted, tmp_path_factory: pytest.TempPathFactory):
     page = root / "reports/page/index.html"
     page.write_text("")
     done = publish(paths)
-    links = history_links(page.parent)
+    links = {"": "../asv/html/index.html"}
     page.write_text(
         REPORT.format(
             links="".join(f'<a href="{html.escape(link)}">{name or "History"}</a> ' for name, link in links.items())
@@ -193,12 +192,11 @@ def test_pages_in_a_browser_without_network(reports, serving, planted, tmp_path:
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 def test_the_report_leads_to_each_blocks_graph(reports, serving, tmp_path: Path) -> None:
-    folder, done = reports
+    _, done = reports
     offline(done)
-    links = history_links(folder / "page")
-    assert set(links) == {"", "highway", "plain"}
     for name in ("highway", "plain"):
-        document, said = browse(f"{address(serving)}page/{links[name]}", tmp_path, "--dump-dom")
+        graph = f"asv/html/index.html#blocks.Depths.track_ratio?p-block={name}"
+        document, said = browse(f"{address(serving)}{graph}", tmp_path, "--dump-dom")
         assert "blocks.Depths.track_ratio" in document
         assert document.count("flot-base") >= 2  # the graph and its overview
         assert said == ""
@@ -284,11 +282,6 @@ def test_a_reader_who_leaves_is_no_error(tmp_path: Path, capsys, error, heard) -
     assert ("amid a page" in capsys.readouterr().err) == heard
 
 
-def test_a_page_that_is_not_there_yet_has_its_links(reports) -> None:
-    folder, _ = reports
-    assert history_links(folder / "smoke") == history_links(folder / "page") != {}
-
-
 def test_folders_lead_to_their_pages(reports, serving) -> None:
     for path in ("", "page", "page/", "asv/html", "asv/html/"):
         with urllib.request.urlopen(address(serving) + path) as response:
@@ -306,23 +299,6 @@ def test_the_link_to_the_report_is_put_there_once_both_are(tmp_path: Path) -> No
     for _ in range(2):
         link_report(page)
         assert page.read_text().count("../../page/index.html") == 1
-
-
-@pytest.mark.parametrize(
-    "index",
-    [
-        "[]",
-        '{"benchmarks": []}',
-        '{"benchmarks": {"blocks.Depths.track_ratio": 1}}',
-        "{",
-        '{"benchmarks": {"blocks.Depths.track_ratio": {"params": [[1]]}}}',
-        pytest.param("[" * 200_000, id="deep"),
-    ],
-)
-def test_a_report_needs_no_history(tmp_path: Path, index: str) -> None:
-    (tmp_path / "asv/html").mkdir(parents=True)
-    (tmp_path / "asv/html/index.json").write_text(index)
-    assert history_links(tmp_path / "page") in ({}, {"": "../asv/html/index.html"})
 
 
 def test_the_browser_finds_pages_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,8 @@ import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.report.files import write_report
-from highway_bench.report.further_values import all_results
 from highway_bench.report.results import Results
-from highway_bench.report.sections.base import MOST
+from highway_bench.report.task_tables import MOST, task_table
 from highway_bench.results.schema import Row
 from highway_bench.results.store import Store
 
@@ -108,31 +107,17 @@ def test_the_page_is_balanced_and_loads_nothing(text: str) -> None:
 
 
 def test_the_page_leads_with_the_choice_and_the_overview_and_folds_the_rest(text: str) -> None:
-    order = [f'id="{name}"' for name in ("choice", "overview", "more", "glossary", "missing",
-                                         "not-ok", "tables", "provenance")]  # fmt: skip
+    order = [f'id="{name}"' for name in ("choice", "overview", "more", "every", "reading", "figures", "tasks",
+                                         "not-ok", "provenance")]  # fmt: skip
     positions = [text.index(mark) for mark in order]
     assert positions == sorted(positions)
     first, folded = text[: text.index("<details")], text[text.index("<details") :]
     assert "<svg" not in first
     assert 'id="say" aria-live="polite">Take ' in first
     assert "sentiment is not in the data folder" in folded
-    assert "GPUs: all measurements are on a CPU." in folded
-    assert text.count("71.5 GFLOP/s") == 1
-    assert text.count("<svg") == text.count('role="img"') == 12
-
-
-def test_the_glossary_defines_the_connections_families_and_starts_that_occur(make: Make, tmp_path: Path) -> None:
-    rows = make["whole"](("plain", "residual"), families=("dense",))
-    rows += [
-        row | {"family_options": '{"init":"scaled-branch"}', "digest": f"{row['digest']}/scaled"}
-        for row in rows
-        if row["task"] == "trainability" and row["block"] == "residual"
-    ]
-    text = write_report(make["frame"](rows), tmp_path).page.read_text(encoding="utf-8")
-    terms = re.findall(r"<dt>(.*?)</dt>", text[text.index('id="glossary"') : text.index('id="reading"')])
-    assert terms == [
-        "plain (the unit of costs)", "highway", "residual", "dense", "bilstm", "default", "scaled-branch", "mnist-5k",
-        "digits", "sentiment"]  # fmt: skip
+    assert text.count("<svg") == text.count('role="img"') > 5
+    without_data = re.sub(r"(?s)<(script|style|svg|template).*?</\1>|<[^>]+>", " ", text)
+    assert len(without_data.split()) <= 12_600
 
 
 def test_hostile_names_and_messages_are_text_everywhere(make: Make, tmp_path: Path) -> None:
@@ -157,17 +142,13 @@ def test_hostile_names_and_messages_are_text_everywhere(make: Make, tmp_path: Pa
         assert "&lt;script&gt;" in figure
 
 
-def test_a_store_gives_provenance_and_the_blocks_equations(make: Make, tmp_path: Path) -> None:
+def test_a_store_gives_provenance(make: Make, tmp_path: Path) -> None:
     rows = make["memory"](make["cell"]("memory", "plain", "dense", 4), 10.0)
     text = write_report(store_of(tmp_path / "store.sqlite", rows), tmp_path).page.read_text(encoding="utf-8")
     words = " ".join(Page(text).words)
     assert "highway-bench run --block" in words
     assert "abc1234" in words
     assert "Example CPU, 2 cores" in words
-    assert "y = H(x)" in words
-    assert 'href="https://arxiv.org/abs/1505.00387"' in text
-    assert "no step was timed" in words
-    assert "Figure “loss by depth”: loss by depth needs the trainability task" in words
 
 
 def test_rows_of_two_versions_of_torch_are_said_to_stand_apart(make: Make, tmp_path: Path) -> None:
@@ -202,10 +183,9 @@ def test_a_missing_store_and_a_folder_that_cannot_be_written_are_one_line(make: 
 
 def test_a_long_table_is_cut_and_says_so(make: Make) -> None:
     rows = []
-    for seed in range(MOST + 7):
-        base = make["cell"]("trainability", "plain", "dense", 2, dataset="digits", recipe=make["ladder"], seed=seed)
-        rows.append(make["metric"](base, "final_loss", 0.1, "nat"))
-    (table,) = (table for table in all_results(Results(make["frame"](rows))) if table.name == "runs")
+    for depth in range(1, MOST + 8):
+        rows += make["memory"](make["cell"]("memory", "plain", "dense", depth), 10.0)
+    table = task_table(Results(make["frame"](rows)), "memory")
     assert (len(table.entries), table.left_out) == (MOST, 7)
 
 

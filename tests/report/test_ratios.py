@@ -16,12 +16,9 @@ from rich.console import Console
 
 from highway_bench.measure.clock import ALL_DISTURBED
 from highway_bench.report.console import print_summary
-from highway_bench.report.figures.step_time import step_time_ratio
 from highway_bench.report.files import write_report
-from highway_bench.report.further_values import all_results
 from highway_bench.report.ratio import OLDER, ONE_PROCESS, UNDECIDED, is_decided, quoted
 from highway_bench.report.results import Results
-from highway_bench.report.summary_tables import summary_tables
 from highway_bench.results.schema import Row
 
 Make = dict[str, Callable[..., Any]]
@@ -103,13 +100,6 @@ def test_training_alone_gives_no_ratio_of_steps(make: Make, tmp_path: Path) -> N
     for text in rendered(make["frame"](trained(make)), tmp_path).values():
         assert not NAKED.search(text)
         assert not NUMBER.search(text)
-        assert "not timed" in text
-
-
-def test_titles_and_sentences_name_what_is_undecided(make: Make) -> None:
-    frame = make["frame"](timed(make, 0.6))
-    (picture,) = step_time_ratio(Results(frame))
-    assert re.search(r"step ÷ plain's undecided \[.+, .+\] \(highway, dense, depth 10\)$", picture.title)
 
 
 @pytest.mark.parametrize(
@@ -172,17 +162,5 @@ def test_of_cells_that_were_timed_twice_the_one_with_more_samples_is_quoted_ever
     wanted = both.iloc[1]
     text = quoted(wanted["ratio"], wanted["ratio_low"], wanted["ratio_high"])
     assert text.startswith("undecided [")
-    (table,) = summary_tables(Results(frame))
-    at = [head.text for head in table.heads].index("forward step ÷ plain's")
-    assert [row[at] for row in table.entries] == ["1", text]
-    (picture,) = step_time_ratio(Results(frame))
-    assert picture.title.endswith(f"step ÷ plain's {text} (highway, dense, depth 10)")
-
-
-def test_what_to_do_is_said_once_below_the_table(make: Make) -> None:
-    for rows, what in (
-        (without_ratio(timed(make, 0.005)), "Time it again"),
-        (timed(make, 0.6), "more than 10 %"),
-    ):
-        (table,) = (table for table in all_results(Results(make["frame"](rows))) if table.name == "throughput")
-        assert table.note.count(what) == 1
+    (only,) = Results(frame).ratios().query("block == 'highway'").to_dict("records")
+    assert quoted(only["ratio"], only["ratio_low"], only["ratio_high"]) == text

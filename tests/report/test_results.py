@@ -15,16 +15,12 @@ from highway_bench.cell import Cell
 from highway_bench.report.descriptions import Descriptions
 from highway_bench.report.figures import NothingToShow, every_figure
 from highway_bench.report.results import Results
-from highway_bench.report.sections import ReportSection, every_section, register_section, section_of, sections
-from highway_bench.report.summary_tables import summary_tables
 from highway_bench.report.tables import step_times
 from highway_bench.results.store import Store
 
 Make = dict[str, Callable[..., Any]]
 TABLES = (
-    "costs",
     "counts",
-    "device_rates",
     "failures",
     "first_steps",
     "frontier",
@@ -34,7 +30,6 @@ TABLES = (
     "ratios",
     "starts",
     "step_times",
-    "summary",
     "trainability",
     "trained_layers",
     "trained_networks",
@@ -75,7 +70,7 @@ def test_a_table_is_computed_once_and_a_caller_s_change_stays_the_caller_s(
     compute = step_times.step_times
     monkeypatch.setattr(step_times, "step_times", lambda *given: calls.append(given) or compute(*given))
     results = Results(make["frame"](make["whole"](("plain", "highway"), families=("dense",))))
-    results.summary()
+    results.ratios()
     table = results.step_times()
     table["ratio"] = 0.0
     assert len(calls) == 1
@@ -112,7 +107,7 @@ def test_what_the_registries_declare_travels_with_a_run() -> None:
     assert about.metric("gates", "lesion_loss").unit == "nat"
 
 
-def test_the_runs_descriptions_decide_order_labels_and_branches(make: Make) -> None:
+def test_the_runs_descriptions_decide_order_labels_and_branches() -> None:
     about = Descriptions(
         {
             "old": {"blocks": {"late": {"order": 1}, "early": {"order": 9}}},
@@ -121,7 +116,6 @@ def test_the_runs_descriptions_decide_order_labels_and_branches(make: Make) -> N
                 "families": {"my-pair": {"branch_of": "mine"}},
                 "tasks": {
                     "heat": {
-                        "section": "memory",
                         "metrics": {"warmth": {"unit": "K", "label": "how warm", "hint": "inside", "percent": False}},
                     }
                 },
@@ -141,26 +135,6 @@ def test_the_runs_descriptions_decide_order_labels_and_branches(make: Make) -> N
     label = about.metric("heat", "warmth")
     assert (label.heading, label.hint, label.unit, label.percent) == ("how warm", "inside", "K", False)
     assert about.metric("gates", "gates_shut").percent
-    rows = make["memory"](make["cell"]("memory", "plain", "dense", 4), 10.0)
-    runs = {"run-1": {"tasks": {"memory": {"section": "cost"}}}}
-    assert section_of(Results(make["frame"](rows), runs), "memory") is sections.get("cost")
-
-
-def test_a_new_section_is_registered_by_name_and_listed(results: Results) -> None:
-    class Heat(ReportSection):
-        name = "heat"
-        title = "Heat"
-        order = 15
-
-        def tables(self, results: Results) -> list[Any]:
-            return []
-
-    register_section(Heat)
-    try:
-        names = [section.name for section in every_section()]
-        assert names[names.index("throughput") + 1] == "heat"
-    finally:
-        sections.unregister("heat")
 
 
 def test_figures_of_one_family_and_two_recipes_have_titles_of_their_own(make: Make) -> None:
@@ -176,20 +150,3 @@ def test_figures_of_one_family_and_two_recipes_have_titles_of_their_own(make: Ma
             continue
         titles = [picture.title for picture in pictures]
         assert len(set(titles)) == len(titles), kind.name
-    titles = [shown.title for shown in summary_tables(results)]
-    assert "dense on mnist-5k, 900 steps" in titles
-
-
-def test_costs_of_a_block_that_was_not_trained_are_not_lost(make: Make) -> None:
-    rows = make["whole"](("plain", "highway"), families=("dense",))
-    for family, block in (("conv", "plain"), ("conv", "highway"), ("dense", "my-block")):
-        base = make["cell"]("throughput", block, family, 4, phase="forward-backward")
-        rows += make["timing"](
-            base,
-            [1.0 + (block != "plain") + 0.001 * index for index in range(30)],
-            [1.0 + 0.001 * index for index in range(30)],
-        )
-    results = Results(make["frame"](rows))
-    listed = results.summary()[["family_label", "block"]].drop_duplicates().to_numpy().tolist()
-    assert ["conv", "highway"] in listed
-    assert ["dense", "my-block"] in listed

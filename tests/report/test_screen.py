@@ -67,6 +67,9 @@ def test_every_choice_says_what_was_computed(page: tuple[Path, Results], size: s
     assert result["focused"]
     assert 'hb.build("' in result["detail"]
     assert result["address"] == "#mlp/50/memory"
+    known = [kind["depths"] for kind in screen(table)["kinds"]]
+    assert result["every"] == sum(len(depth["rows"]) for depths in known for depth in depths)
+    assert set(result["found"]["names"]) == {"pre-norm"}
 
 
 def test_without_its_script_the_page_has_a_sentence_rows_and_the_overview(page: tuple[Path, Results]) -> None:

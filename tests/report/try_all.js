@@ -53,6 +53,17 @@
   result.detail = document.querySelector(".detail").textContent;
   document.querySelector("input[name=what][value=memory]").click();
   result.address = location.hash;
+  const every = document.getElementById("every");
+  every.open = true;
+  await new Promise((done) => setTimeout(done, 200));
+  const column = (at) => [...every.querySelectorAll("tbody tr")].map((row) => row.children[at].textContent);
+  result.every = column(0).length;
+  const search = every.querySelector("input");
+  search.value = "MLP 50 pre-norm";
+  search.dispatchEvent(new Event("input"));
+  every.querySelectorAll("th button")[6].click();
+  result.found = {names: column(2), steps: column(6)};
+  if (document.documentElement.scrollWidth > innerWidth) result.wide.push("every");
   const mark = parent.document.createElement("pre");
   mark.id = "tried";
   mark.textContent = JSON.stringify(result);

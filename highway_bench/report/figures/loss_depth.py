@@ -1,0 +1,97 @@
+"""Final training loss against depth, on log axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from highway_bench.report.figures.base import Panel, dodge, log_axis, register_figure
+from highway_bench.report.figures.drawing import (
+    EDGE,
+    intervals,
+    line_with_band,
+    reference_losses,
+    seed_dots,
+    some_diverged,
+)
+from highway_bench.report.format import three
+from highway_bench.report.labels import family_name, title_of
+from highway_bench.report.results import Results
+from highway_bench.report.rows import CONTEST, groups, rows_of
+from highway_bench.report.style import Style, of_blocks, styles
+
+HIGHEST: Final = 3.0
+"""The axis ends at this multiple of the loss of a constant prediction."""
+SPREAD: Final = 1.1
+"""From the first to the last mark of a depth, so that bars do not cover each other."""
+
+
+@register_figure(
+    "loss-by-depth",
+    title="final training loss by depth",
+    caption="Geometric means over seeds, bars: 95 % t intervals of the logarithm; dots: seeds, of fewer than ten. "
+    "Crosses: diverged seeds, with their number. Triangles: losses above the axis. Dotted: the loss of a constant "
+    "prediction (chance) and the threshold of success.",
+    needs="the trainability task with verdicts",
+    order=30,
+)
+def loss_by_depth(results: Results) -> list[Panel]:
+    """One panel per contest."""
+    style = styles(results.of_task("trainability")["label"], results.about)
+    contests = results.contests()
+    every = [contest for contest, _ in contests]
+    single = list(groups(results.training_runs(), CONTEST))
+    panels = []
+    for contest, part in contests:
+        rungs = part[part["final_loss"].notna()]
+        if not np.isfinite(rungs["final_loss"]).any():
+            continue
+        own = of_blocks(style, rungs["block"])
+        draw = partial(
+            draw_loss_by_depth,
+            rungs=rungs,
+            styles=own,
+            runs=next(runs for other, runs in single if other == contest),
+            chance=results.about.chance_loss(contest["dataset"]),
+        )
+        described = [
+            f"{cell['block']} at depth {cell['depth']}: "
+            + (f"{three(cell['final_loss'])} nat" if np.isfinite(cell["final_loss"]) else "diverged")
+            for cell in rows_of(rungs)
+        ]
+        panels.append(Panel(title_of(contest, every, family_name), draw, own, described))
+    return panels
+
+
+def draw_loss_by_depth(
+    axes: Axes, rungs: pd.DataFrame, styles: Mapping[str, Style], runs: pd.DataFrame, chance: float = math.nan
+) -> None:
+    """Draw one line per connection: ``rungs`` are a contest's rows of ``Results.trainability``, ``runs`` its rows of
+    ``Results.training_runs``, and ``chance`` is the loss of the best constant prediction, in nat."""
+    threshold = rungs["success_loss"].max()
+    for index, (block, style) in enumerate(styles.items()):
+        own = rungs[rungs["block"] == block].sort_values("depth")
+        at = own["depth"] * SPREAD ** dodge(index, len(styles), min(1.0, 0.15 * (len(styles) - 1)))
+        finite = np.isfinite(own["final_loss"])
+        line_with_band(axes, at.where(finite), own["final_loss"].where(finite), style)
+        intervals(axes, at, own["loss_low"], own["loss_high"], style)
+        for x, depth in zip(at, own["depth"], strict=True):
+            seed_dots(axes, x, runs.loc[runs["block"].eq(block) & runs["depth"].eq(depth), "final_loss"], style)
+        some_diverged(axes, list(at), list(own["diverged"]), style)
+        above = at[finite & own["final_loss"].gt(HIGHEST * chance)]
+        axes.plot(above, [EDGE] * len(above), "^", color=style.colour, transform=axes.get_xaxis_transform())
+    reference_losses(axes, chance, threshold)
+    log_axis(axes, "y")
+    axes.set_ylim(top=min(axes.get_ylim()[1], HIGHEST * chance) if chance > 0 else None)
+    log_axis(axes, "y")
+    axes.set_xlim(rungs["depth"].min() / 1.3, rungs["depth"].max() * 1.3)
+    log_axis(axes, "x", at=sorted(set(rungs["depth"])))
+    axes.tick_params(axis="x", labelrotation=90 if rungs["depth"].nunique() > 5 else 0)
+    axes.set_xlabel("depth, layers (log)")
+    axes.set_ylabel("training loss, nat (log)")
