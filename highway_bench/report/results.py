@@ -19,7 +19,6 @@ from highway_bench.report.tables import (
     step_times,
     trainability,
 )
-from highway_bench.report.tables.by_axis import by_axis
 from highway_bench.report.tables.trainability import Contests
 from highway_bench.results.store import Store
 
@@ -188,13 +187,6 @@ class Results(Derived):
         has a row with a remark.
         """
         return self.with_units(failures.failures_table(self.rows), "")
-
-    @once
-    def by_axis(self, task: str) -> dict[str, pd.DataFrame]:
-        """The values of a task by layer, step or epoch, one table per axis: one row per setting and ``index``, with the
-        median of every metric over ``n`` networks. Trials of a search are omitted; a long axis is thinned."""
-        tables = by_axis(self.of_task(task), task, self.about)
-        return {axis: self.with_units(table, task, index=axis) for axis, table in tables.items()}
 
 
 STEP_UNITS: Mapping[str, str] = {"step_low": "s", "step_high": "s", "ratio": "1"}

@@ -60,7 +60,6 @@ def test_units_are_those_of_the_metrics(results: Results) -> None:
     assert results.counts().attrs["units"]["parameters"] == "1"
     assert results.frontier().attrs["units"]["l50_low"] == "layer"
     assert results.trainability().attrs["units"]["loss_high"] == "nat"
-    assert results.by_axis("propagation")["layer"].attrs["units"]["index"] == "layer"
 
 
 def test_a_table_is_computed_once_and_a_caller_s_change_stays_the_caller_s(

@@ -17,7 +17,6 @@ from highway_bench.report.descriptions import UNDESCRIBED
 from highway_bench.report.figures.success_rate import success_rate
 from highway_bench.report.results import Results, open_results
 from highway_bench.report.rows import prepared
-from highway_bench.report.tables.by_axis import POINTS
 from highway_bench.results.store import Store
 
 Make = dict[str, Callable[..., Any]]
@@ -284,17 +283,6 @@ def test_counts_have_exact_ratios_to_plain(make: Make) -> None:
         rows += [make["metric"](base, "parameters", 7.0, "1"), make["metric"](base, "multiply_adds", adds, "1")]
     table = Results(make["frame"](rows)).counts()
     assert list(zip(table["block"], table["adds_ratio"], strict=True)) == [("plain", 1.0), ("highway", 1.5)]
-
-
-def test_a_long_axis_is_thinned_from_its_first_to_its_last_point(make: Make) -> None:
-    base = make["cell"]("gates", "plain", "dense", 100, dataset="digits", recipe=make["ladder"])
-    rows = [
-        make["metric"](base, "stream_change", float(layer), "1", "", axis="layer", index=float(layer))
-        for layer in range(1, 101)
-    ]
-    table = Results(make["frame"](rows)).by_axis("gates")["layer"]
-    assert list(table["index"])[0 :: POINTS - 1] == [1, 100]
-    assert (table["stream_change"] == table["index"]).all()
 
 
 def test_only_the_newest_rows_of_a_cell_are_reported(make: Make) -> None:

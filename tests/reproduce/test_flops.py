@@ -23,7 +23,6 @@ def test_right_counts_reproduce(rows_of: Any) -> None:
     outcome = FLOPS.outcome(rows_of(counts()), Request())
     assert {one.verdict for one in outcome.findings} == {Verdict.REPRODUCED}
     assert len(outcome.tables[0].entries) == len(NETS)
-    assert [picture.name for picture in outcome.pictures] == ["flops"]
 
 
 def test_a_wrong_count_contradicts(rows_of: Any) -> None:

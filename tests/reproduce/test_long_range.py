@@ -75,11 +75,8 @@ def test_steps_like_the_claims() -> None:
     assert set(verdicts(result)) == {Verdict.SUGGESTIVE}
     assert {one.claim.evidence for one in result.findings if "the path has" in one.claim.statement} == {Evidence.OURS}
     assert "with 1,000 against 1,000 parameters" in result.findings[0].measured
-    (table,), (picture,) = result.tables, result.pictures
+    (table,) = result.tables
     assert len(table.entries) == 4 * 4
-    assert picture.title == (
-        "Adding at T = 200 is learnt by pre-norm attention at 10 of 10 seeds and by plain bilstm at 0 of 10 seeds"
-    )
 
 
 def test_steps_the_other_way_contradict() -> None:
@@ -151,7 +148,7 @@ def test_failed_runs_are_not_misses() -> None:
     rows = rows_of(LIKE_THE_CLAIM)
     failed = LONG_RANGE.outcome(rows.assign(status="timeout", value=float("nan")), Request())
     assert set(verdicts(failed)) == {Verdict.NOT_TESTABLE}
-    assert list(failed.pictures) == []
+    assert list(failed.tables) == []
 
 
 def test_the_claims_are_the_same_whatever_is_missing() -> None:
@@ -163,17 +160,3 @@ def test_the_claims_are_the_same_whatever_is_missing() -> None:
     for part in (rows[:0], rows.assign(status="timeout", value=float("nan")), *families, *parts):
         assert [one.claim.statement for one in LONG_RANGE.outcome(part, Request()).findings] == claims
         assert set(verdicts(LONG_RANGE.conclude(part, Request()))) == {Verdict.NOT_TESTABLE}
-
-
-def test_the_title_has_the_better_block_of_each_family() -> None:
-    rows = rows_of(LIKE_THE_CLAIM)
-    missed = rows[(rows["block"] == "pre-norm") & (rows["metric"] == "steps_to_threshold") & rows["trial"].isna()]
-    (picture,) = LONG_RANGE.outcome(rows.drop(missed.index), Request()).pictures
-    assert "is learnt by highway attention at 10 of 10 seeds and by plain bilstm at 0 of 10" in picture.title
-
-
-def test_the_title_compares_both_at_one_length() -> None:
-    rows = rows_of(LIKE_THE_CLAIM)
-    left = rows[~((rows["family"] == "bilstm") & (rows["seq_len"] == 200))]
-    (picture,) = LONG_RANGE.outcome(left, Request()).pictures
-    assert picture.title.startswith("Adding at T = 100 is learnt by pre-norm attention at 10 of 10 seeds")

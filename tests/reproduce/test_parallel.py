@@ -65,12 +65,11 @@ def test_time_that_follows_the_work() -> None:
     assert "not run on a GPU" in result.findings[3].measured
     assert {one.claim.evidence for one in result.findings} == {Evidence.OURS}
     assert "slower one from n ≈ 6" in result.findings[2].measured
-    (table,), (picture,) = result.tables, result.pictures
+    (table,) = result.tables
     assert len(table.entries) == len(parallel.LENGTHS)
     assert not any("÷" in head.text for head in table.heads)  # the families' steps are not paired
     assert "n = 16: 99.7 µs [98.6 µs, 101 µs], BiLSTM 160 µs [158 µs, 161 µs]; n = 32" in result.findings[2].measured
     assert "times BiLSTM" not in result.findings[2].measured
-    assert picture.title.startswith("From n = 128 attention's step grows as n to the power 1.")
 
 
 def test_one_length_below_the_width_at_which_attention_is_slower_contradicts() -> None:

@@ -112,39 +112,11 @@ def test_failed_runs_are_not_stalls() -> None:
 def test_a_shallower_network_is_shown_and_decides_nothing() -> None:
     shallow = outcome(lambda cell: FALLS, Request(depth=(31,), seeds=3))
     assert [one.verdict for one in shallow.findings] == [Verdict.NOT_TESTABLE]
-    assert [picture.name for picture in shallow.pictures] == ["thousand-31"]
 
 
-def test_table_and_picture() -> None:
+def test_a_row_for_each_run() -> None:
     result = outcome(lambda cell: FALLS if cell.block == "highway" else STAYS)
     assert [len(table.entries) for table in result.tables] == [2, 6]
-    assert [picture.name for picture in result.pictures] == ["thousand-1101"]
-    assert "highway at a loss of 0.0500, plain at a loss of 2.30" in result.pictures[0].title
-
-
-def test_the_title_names_what_diverged() -> None:
-    """The curve of a diverged run ends before its divergence; its last value is not a final loss."""
-    rows = []
-    for number, cell in enumerate(finals(DESK)):
-        diverged = cell.block == "plain" and cell.seed > FIRST
-        common: dict[str, Any] = cell.columns() | {
-            "time_utc": "2026-01-01",
-            "machine": "m",
-            "digest": str(number),
-            "status": "diverged" if diverged else "ok",
-        }
-        rows.append(row(**common, metric="final_loss", value=None if diverged else 0.5))
-        rows += [
-            row(**common, metric="loss", value=None if diverged and step else 2.0, axis="step") | {"index": step}
-            for step in (0.0, 4.0)
-        ]
-    frame = pd.DataFrame(rows)
-    (picture,) = STUDY.outcome(prepared(frame), DESK).pictures
-    assert picture.title.endswith("highway at a loss of 0.500, plain at a loss of 0.500 (2 of 3 seeds diverged)")
-    frame.loc[frame["block"] == "plain", "status"] = "diverged"
-    frame.loc[(frame["block"] == "plain") & (frame["metric"] == "final_loss"), "value"] = None
-    (picture,) = STUDY.outcome(prepared(frame), DESK).pictures
-    assert picture.title.endswith("highway at a loss of 0.500, plain diverged")
 
 
 def test_success_by_depth_leads() -> None:
@@ -162,7 +134,4 @@ def test_success_by_depth_leads() -> None:
     rises = "0 of 10 at 20 layers, 10 of 10 at 200 (monotone over all depths: p = 0.0005)"
     assert plain["where success rises with depth"] == rises
     assert (highway["L50"], highway["where success rises with depth"]) == ("> 1101", "none")
-    assert [picture.name for picture in result.pictures] == ["thousand-success", "thousand-1101"]
-    assert result.pictures[0].title.endswith(
-        "train: 200 with plain (10 of 10 seeds) and 1,101 with highway (10 of 10 seeds)"
-    )
+    assert [picture.name for picture in result.pictures] == ["thousand-success"]
