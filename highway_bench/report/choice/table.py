@@ -72,6 +72,8 @@ def _identity(contest: Mapping[str, Any], rung: Mapping[str, Any]) -> WideRow:
         "connection": without_start(rung["block"]),
         "start": start if isinstance(start, str) and start else start_of(rung["block"]),
         "protocol": protocol_of(contest),
+        "plain_width": contest["nominal_width"],
+        "batch": contest["batch_size"],
     }
 
 
