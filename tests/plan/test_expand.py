@@ -361,9 +361,9 @@ WORDS = {
         [{}, {"gate_bias": -2}, {"gate_bias": -2, "carry_bias": 1}],
     ),
     "heads": (
-        {"family_options": {"heads": 2}, "family": ["attention", "bilstm", "transformer"]},
+        {"family_options": {"heads": 2}, "family": ["attention", "bilstm"]},
         "family_options",
-        [{}, {"heads": 2}, {"causal": True, "heads": 2}],
+        [{}, {"heads": 2}],
     ),
     "a kernel": (
         {"family_options": {"kernel": 5, "norm_kind": "batch"}, "family": ["conv*", "mlp"]},

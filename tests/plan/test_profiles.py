@@ -218,9 +218,9 @@ def test_the_frontier_climbs_from_rung_to_rung() -> None:
 def test_timed_widths_keep_budgets_equal_within_five_percent(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
     cells = Plan.of("standard", Selection.of(("throughput", "memory"), block="*", device=device)).cells
-    for cell in cells:
-        is_small = cell.nominal_width in {one.width for one, _ in TIMED_AT}
-        most = 0.05 if cell.block in BLOCKS and not is_small else 0.1  # no multiple of four heads may be nearer
+    as_trained = {one.width for one, _ in TIMED_AT}  # these widths do not snap; what they leave is in the rows
+    for cell in (one for one in cells if one.nominal_width not in as_trained):
+        most = 0.05 if cell.block in BLOCKS else 0.1  # no multiple of four heads may be nearer
         assert abs(budget_mismatch(cell).value or 0.0) <= most, cell
 
 

@@ -11,6 +11,8 @@ REFERENCE: Final = "pre-norm"
 BEST, NOT_SEPARATED, BEHIND = "best", "not separated", "behind"
 """A place among the connections that train: the lowest mean, not significantly above it, or above it."""
 KNOWN, HERE = "known", "here"
+BITS: Final = ("language", "code")
+"""Data sets whose held-out loss is in bits a byte."""
 AGREES, CONTRADICTS = "agrees", "contradicts"
 """What repeated trainings say."""
 EQUAL_BITS: Final = 0.01
