@@ -401,7 +401,7 @@ def versions(session: nox.Session, name: str) -> None:
 
 @nox.session(venv_backend="none")
 def release(session: nox.Session) -> None:
-    """What must pass before a release, apart from .ci/run: both archives, which stay in dist/, and three sets of versions.
+    """What must pass before a release, apart from .ci/run: both archives, which stay in dist/, and sets of versions.
 
     With -- --tag, on a clean tree, then write version, date and commit into CITATION.cff, commit that and tag it.
     """

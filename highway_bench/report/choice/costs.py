@@ -40,6 +40,7 @@ class Costs:
             return
         steps, sizes = (_best_group(table, contest, rows[0]["depth"]) for table in (self._times, self._sizes))
         ratios = _ratios(steps)
+        starts = {cell["block"]: cell["start"] or start_of(cell["block"]) for cell in rows_of(steps)}
         of_bytes = {cell["block"]: cell["saved_per_layer"] for cell in rows_of(sizes)}
         for row in rows:
             named = (row["label"], row["connection"])
@@ -47,7 +48,7 @@ class Costs:
             timed = next((name for name in named if name in ratios), None)
             if timed is not None:
                 row |= dict(zip(("step_ratio", "step_ratio_low", "step_ratio_high"), ratios[timed], strict=True))
-                row |= {"timed_start": start_of(timed), "timed_on": steps["machine"].iloc[0]}
+                row |= {"timed_start": starts[timed], "timed_on": steps["machine"].iloc[0]}
                 _add_seconds(row)
 
     def replace(self, rows: Sequence[dict[str, Any]], contest: Mapping[str, Any]) -> list[str]:
