@@ -55,12 +55,14 @@ class Costs:
         """Give ``rows``, of one column of the wide table, the costs that were measured here, if any were at the
         contest's width and batch; else leave all as they are. Returns the connections of which there is no row."""
         steps = _best_group(self._times, contest, rows[0]["depth"])
-        if not len(steps) or any(steps[name].iloc[0] != contest[name] for name in ("nominal_width", "batch_size")):
+        ratios = _ratios(steps) if len(steps) else {}
+        alike = all(steps[name].eq(contest[name]).all() for name in ("nominal_width", "batch_size"))
+        if len(ratios) < 2 or not alike:  # the reference itself has a ratio
             return []
         for row in rows:
             row |= dict.fromkeys(TIMES, math.nan) | {"timed_start": None, "timed_on": None, "costs": HERE}
         self.add_to(rows, contest)
-        return sorted(set(map(without_start, _ratios(steps))) - {row["connection"] for row in rows})
+        return sorted(set(map(without_start, ratios)) - {row["connection"] for row in rows})
 
 
 def costs_of(results: Results) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from highway_bench.measure.paired import BETTER, WORSE, BySeed, compare
 from highway_bench.report.choice.columns import AGREES, BITS, COLUMNS, CONTRADICTS, EQUAL_BITS, HERE, typed
 from highway_bench.report.choice.costs import Costs
 from highway_bench.report.choice.table import LOG_EQUAL, WideRow, add_differences, finals_of, wide_table
+from highway_bench.report.format import counted
 from highway_bench.report.results import Results
 from highway_bench.report.rows import DEFAULT, STARTED, rows_of
 from highway_bench.success.ladder import NOT_RUN
@@ -53,18 +54,15 @@ def joined(known: pd.DataFrame, known_finals: pd.DataFrame, results: Results) ->
 def this_machine(table: pd.DataFrame) -> str:
     """What a store adds to the committed rows, in a line; empty if that is nothing."""
     timed = table[table["costs"].eq(HERE) & table["step_ratio"].notna()]
-    parts = [f"{timed['connection'].nunique()} connections timed in {_counted(timed['kind'].nunique(), 'kind')}"]
+    numbers = (counted(timed[name].nunique(), name) for name in ("connection", "kind"))
+    parts = [" timed in ".join(numbers)]
     parts = parts if len(timed) else []
     repeated = table[table["repeated"].notna()]
     said = repeated["repeated"].eq(AGREES).groupby([repeated[name] for name in COLUMN]).all()
     if len(said):
         agree = int(said.sum())
-        parts.append(f"{agree} of {_counted(len(said), 'repeated column')} {'agrees' if agree == 1 else 'agree'}")
+        parts.append(f"{agree} of {counted(len(said), 'repeated column')} {'agrees' if agree == 1 else 'agree'}")
     return f"this machine: {'; '.join(parts)}" if parts else ""
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _by_column(rows: Sequence[WideRow]) -> dict[tuple[Any, ...], list[WideRow]]:
