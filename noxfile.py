@@ -7,11 +7,13 @@ such as ``pip install -e . --group tests``; then ``--no-venv`` runs the session 
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -368,6 +370,8 @@ def package(session: nox.Session, kind: str) -> None:
             session.run("highway-bench", "report")
             if not PAGE.is_file():
                 session.error(f"no page was written: {PAGE}")
+        Path("dist").mkdir(exist_ok=True)
+        shutil.copy2(archive, "dist")
 
 
 @nox.session
@@ -397,9 +401,36 @@ def versions(session: nox.Session, name: str) -> None:
 
 @nox.session(venv_backend="none")
 def release(session: nox.Session) -> None:
-    """What must pass before a release, apart from .ci/run: both archives, and the three sets of versions."""
-    for one in (*(f"package({kind})" for kind in ARCHIVES), *(f"versions({name})" for name in VERSIONS)):
-        session.notify(one)
+    """What must pass before a release, apart from .ci/run: both archives, which stay in dist/, and sets of versions.
+
+    With -- --tag, on a clean tree, then write version, date and commit into CITATION.cff, commit that and tag it.
+    """
+    tags = "--tag" in session.posargs
+    version = re.search(r'^__version__ = "(.+)"$', Path("highway_bench/__init__.py").read_text("utf-8"), re.MULTILINE)
+    if version is None:
+        session.error("highway_bench/__init__.py has no __version__")
+    tag = f"v{version[1]}"
+    if tags and output_of(session, "git", "status", "--porcelain"):
+        session.error("the tree is not clean: commit or remove what git status lists")
+    if tags and output_of(session, "git", "tag", "--list", tag):
+        session.error(f"{tag} exists: raise __version__")
+    run(session, sys.executable, "-m", "nox", "-s", "package", "versions")
+    if not tags:
+        session.log("nothing was tagged: nox -s release -- --tag")
+        return
+    commit = output_of(session, "git", "rev-parse", "HEAD")
+    path = Path("CITATION.cff")
+    path.write_text(cited(path.read_text("utf-8"), version[1], commit), "utf-8")
+    session.run("git", "commit", "--quiet", "--message", f"Release {version[1]}", str(path))
+    session.run("git", "tag", "--annotate", "--message", f"highway_bench {version[1]}", tag)
+
+
+def cited(text: str, version: str, commit: str) -> str:
+    """The text of CITATION.cff with a release's version, today's date and the commit that was tested."""
+    facts = {"version": version, "date-released": datetime.now(UTC).date(), "commit": commit}
+    kept = [line for line in text.splitlines() if line.partition(":")[0] not in facts]
+    end = kept.index("type: software") + 1
+    return "\n".join([*kept[:end], *(f"{name}: {value}" for name, value in facts.items()), *kept[end:], ""])
 
 
 @nox.session

@@ -35,11 +35,11 @@ from highway_bench.advice.request import RULES
 from highway_bench.advice.run import advise
 from highway_bench.cell import Cell, canonical
 from highway_bench.comparison.finals import alike, finals
-from highway_bench.decide.candidate import FRESH_SEEDS
 from highway_bench.decide.dense import dense
 from highway_bench.decide.vision import vision
 from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
 from highway_bench.measure.statistics import wilson
+from highway_bench.plan.settings import FRESH_SEEDS
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit

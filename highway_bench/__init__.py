@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.report.results import open_results as open_results
     from highway_bench.results import Store as Store
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOMES = {
     "Advice": "highway_bench.advice.answer",

@@ -110,7 +110,7 @@ def test_the_commit_of_the_populations_is_that_of_their_rows() -> None:
 # --------------------------------------------------------------------------------------------------- 1, 2: costs
 
 
-@rebuilt("the step of another start stands beside the one that is named")
+@rebuilt("the committed costs are of one start; decide --part costs now times each")
 def test_the_start_that_is_named_is_the_one_that_was_timed(tables: Tables) -> None:
     timed = tables.wide[tables.wide["step_ratio"].notna()]
     assert len(timed)
@@ -156,7 +156,7 @@ def test_a_connection_of_which_every_run_diverged_diverges(tables: Tables, conne
 # --------------------------------------------------------------------------------------------- 8: units and columns
 
 
-@rebuilt("compiled costs compare with compiled plain, though eager plain is faster")
+@rebuilt("committed runs of standard compiled on a CPU, which it does no more")
 def test_a_compiled_step_is_compared_with_the_faster_plain(tables: Tables) -> None:
     ratios = tables.timed.ratios()
     plain = ratios[ratios["block"].eq("plain") & ratios["step_time"].notna()]

@@ -43,5 +43,6 @@ def test_no_public_name_is_a_modules() -> None:
 
 
 def test_the_citation_has_the_version() -> None:
-    citation = Path(__file__).resolve().parents[1] / "CITATION.cff"
-    assert f"\nversion: {highway_bench.__version__}\n" in citation.read_text(encoding="utf-8")
+    root, version = Path(__file__).resolve().parents[1], highway_bench.__version__
+    assert f"\nversion: {version}\n" in (root / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version = {{{version}}}," in (root / "docs/papers.md").read_text(encoding="utf-8")

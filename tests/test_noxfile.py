@@ -1,9 +1,12 @@
-"""The session bench: asv's output is in a file, and the answer, the failed cells and the exit status come last."""
+"""The session bench, whose answer comes last, and the session release, which tags only what passed."""
 
 from __future__ import annotations
 
 import importlib.util
+import shutil
+import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +114,66 @@ def test_no_point_in_the_history_is_no_failure(bench: Any) -> None:
 
 def test_a_plan_is_printed_and_nothing_else(bench: Any) -> None:
     assert bench("--dry-run")[1] == ["run"]
+
+
+class ReleaseSession(Session):
+    """Runs git, and stands in for the tests of a release, which end with ``status``."""
+
+    status = 0
+
+    def run(self, *words: str, silent: bool = False, **options: Any) -> str:
+        if words[0] == "git":
+            return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        self.commands.append(" ".join(words[1:]))
+        if self.status:
+            raise nox.command.CommandFailed("Returned code 1", return_code=self.status)
+        return ""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with what a release reads, and one commit."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "tests")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "tests@localhost")
+    shutil.copy(ROOT / "CITATION.cff", tmp_path)
+    (tmp_path / "highway_bench").mkdir()
+    (tmp_path / "highway_bench/__init__.py").write_text('__version__ = "9.8.7"\n')
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "one"]):
+        subprocess.run(["git", *words], check=True)
+    return tmp_path
+
+
+def git(*words: str) -> str:
+    return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_release_is_tagged_only_where_that_is_asked_for(noxfile: Any, checkout: Path) -> None:
+    session = ReleaseSession([], {}, sys.stdout.write)
+    noxfile.release.func(session)
+    assert session.commands == ["-m nox -s package versions"]
+    assert (git("tag"), git("status", "--porcelain"), git("rev-list", "--count", "HEAD")) == ("", "", "1")
+    tested = git("rev-parse", "HEAD")
+    noxfile.release.func(ReleaseSession(["--tag"], {}, sys.stdout.write))
+    assert (git("tag"), git("status", "--porcelain")) == ("v9.8.7", "")
+    assert git("rev-parse", "v9.8.7^{commit}~1") == tested
+    lines = (checkout / "CITATION.cff").read_text().splitlines()
+    assert lines[lines.index("version: 9.8.7") :][:3] == [
+        "version: 9.8.7", f"date-released: {datetime.now(UTC).date()}", f"commit: {tested}"]  # fmt: skip
+    assert sum(line.startswith(("version:", "date-released:", "commit:")) for line in lines) == 3
+    with pytest.raises(SystemExit):
+        noxfile.release.func(ReleaseSession(["--tag"], {}, sys.stdout.write))
+
+
+@pytest.mark.parametrize("why", ["a changed file", "failing tests"])
+def test_nothing_is_tagged(noxfile: Any, checkout: Path, why: str) -> None:
+    session = ReleaseSession(["--tag"], {}, sys.stdout.write)
+    if why == "a changed file":
+        (checkout / "CITATION.cff").write_text("changed")
+    else:
+        session.status = 1
+    with pytest.raises((SystemExit, nox.command.CommandFailed)):
+        noxfile.release.func(session)
+    assert git("tag") == ""
+    assert git("rev-list", "--count", "HEAD") == "1"

@@ -20,8 +20,7 @@ from highway_bench.advice.own_loss import constant_loss_under
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.data import fingerprint
-from highway_bench.decide.candidate import ADAMW, REFERENCE
-from highway_bench.decide.rates import FIRST_ADAMW_RATES, FIRST_SGD_RATES
+from highway_bench.decide.candidate import REFERENCE
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.preflight import preflight
 from highway_bench.execution.source import SourceTree
@@ -30,6 +29,7 @@ from highway_bench.matching import matched_width
 from highway_bench.network import check_depth
 from highway_bench.plan.checks import check_rebuilds
 from highway_bench.plan.data_choice import DataChoice, check_data, default_data, named_data
+from highway_bench.plan.settings import ADAMW, FIRST_ADAMW_RATES, FIRST_SGD_RATES
 from highway_bench.provenance import identity
 from highway_bench.registry import reference_of
 from highway_bench.success.judging import THRESHOLD

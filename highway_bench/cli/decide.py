@@ -42,7 +42,7 @@ def decide(
 
     Which cells come next depends on the results so far, so the total is known only at the end. Stored trainings are not
     made again, so after an interruption the same command resumes. Part seconds needs the results of language. Part
-    costs trains nothing: it measures the step time and the bytes of every connection, in 20 minutes. Both time steps,
+    costs trains nothing: it measures the step time and the bytes of every connection, in 40 minutes. Both time steps,
     so they need an idle machine.
     """
     from highway_bench.decide.protocol import Trainer, get_part

@@ -11,8 +11,9 @@ import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.comparison.finals import SETTING, alike, label
-from highway_bench.decide.candidate import FRESH_SEEDS, TUNING_SEEDS, Candidate, Trainings, starts_of
+from highway_bench.decide.candidate import TUNING_SEEDS, Candidate, Trainings, starts_of
 from highway_bench.decide.part import Part
+from highway_bench.plan.settings import FRESH_SEEDS
 
 CHECK_SEEDS: Final = (0, 1, 2)
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from highway_bench.cell import Cell
 from highway_bench.decide.rates import around, next_tries
 from highway_bench.plan.matched import matched
+from highway_bench.plan.settings import FRESH_SEEDS, MORE_SEEDS
 from highway_bench.success.ladder import TRAINS, verdict
 from highway_bench.success.rates import GRID, Fresh, chosen_rate, counting, next_lower, size, wants_lower
 from highway_bench.tasks.from_cell import cell_family, cell_spec
@@ -19,18 +20,9 @@ from highway_bench.tasks.from_cell import cell_family, cell_spec
 REFERENCE: Final = "pre-norm"
 """The block that the others are compared with."""
 
-ADAMW: Final[Mapping[str, Any]] = {  # the optimiser of every part
-    "optimiser": "adamw",
-    "schedule": "cosine",
-    "decay": 0.1,
-    "weight_decay": 0.1,
-    "clip": 1.0,
-}
 TUNING_SEEDS = (1_000, 1_001, 1_002)  # not those of the finals
-FRESH_SEEDS = 5
 LONGER = 3  # times the steps, where the loss ends near the threshold
 NEAR = 2.0  # times the loss to reach
-MORE_SEEDS = 5  # where some of the first ones trained and others did not
 
 
 class TrainingEnd(NamedTuple):

@@ -10,15 +10,15 @@ from itertools import chain
 from typing import Any
 
 from highway_bench.cell import Cell
-from highway_bench.decide import dense, language, vision
-from highway_bench.decide.candidate import ADAMW, LONGER, REFERENCE, TUNING_SEEDS, Candidate, starts_of
+from highway_bench.decide import language, vision
+from highway_bench.decide.candidate import LONGER, REFERENCE, TUNING_SEEDS, Candidate, starts_of
 from highway_bench.decide.part import Part
 from highway_bench.decide.ranked import SCHEDULES, RankedPart
-from highway_bench.decide.rates import FIRST_ADAMW_RATES, FIRST_SGD_RATES
+from highway_bench.plan import settings
 from highway_bench.plan.grid import TRAINED
+from highway_bench.plan.settings import ADAMW, CONV, FIRST_ADAMW_RATES, FIRST_SGD_RATES, FRESH_SEEDS, LANGUAGE
 from highway_bench.tasks.from_cell import pinned
 
-FRESH = range(5)
 TEXT = (REFERENCE, "residual", "highway-free", "branch-scaled", "layerscale", "deepnorm")
 NEW = (REFERENCE, "gated-residual", "value-residual", "layer-scalar")
 DEEP = (REFERENCE, "residual", "deepnorm", "dense-average", "hc-dynamic", "parallel", "highway", "highway-free")
@@ -31,11 +31,9 @@ ONE_SEED = TUNING_SEEDS[:1]
 
 def equal_width() -> Part:
     """Highway of vision in conv at plain's width, as it has in conv-pair; at equal parameters it has 11 features."""
-    of_highway = next(
-        one.template for one in vision.vision().only(["conv"]).candidates if one.template.block == "highway"
-    )
-    cell = of_highway.but(match="width", start=None, depth=1)
-    return Part("equal-width", tuple(starts_of(cell, vision.DEPTHS["conv"], vision.FIRST_RATES, longer=LONGER)))
+    of_highway = next(one for one in vision.vision().only(["conv"]).candidates if one.template.block == "highway")
+    cell = of_highway.template.but(match="width", start=None, depth=1)
+    return Part("equal-width", tuple(starts_of(cell, of_highway.depths, CONV.first, longer=LONGER)))
 
 
 def resnet() -> RankedPart:
@@ -44,7 +42,7 @@ def resnet() -> RankedPart:
     cell = trained("resnet", width=16, batch=32, dataset="mnist-5k", recipe=recipe)
     return RankedPart(
         "resnet",
-        candidates(cell, NORMED, (5, 10, 20), vision.FIRST_RATES),
+        candidates(cell, NORMED, (5, 10, 20), CONV.first),
         leaders=3,
         leader_seeds=10,
         rungs=[rung for rung in SCHEDULES if rung != 1],
@@ -83,8 +81,13 @@ def deep() -> RankedPart:
 
 def mnist() -> RankedPart:
     """Dense layers on all of MNIST, by SGD at three depths and by AdamW at two: 3 core-hours."""
-    sgd = {**dense.RECIPE, "steps": MNIST_STEPS}
-    adamw = {**ADAMW, "warm_up": 100, "steps": dense.RECIPE["steps"], "together": dense.RECIPE["together"]}
+    sgd = {**settings.DENSE.recipe, "steps": MNIST_STEPS}
+    adamw = {
+        **ADAMW,
+        "warm_up": 100,
+        "steps": settings.DENSE.recipe["steps"],
+        "together": settings.DENSE.recipe["together"],
+    }
     width = TRAINED.widths["vector"]
     whole = trained("dense", width=width, batch=100, dataset="mnist", recipe=sgd)
     small = trained("dense", width=width, batch=100, dataset="mnist-5k", recipe=adamw)
@@ -102,11 +105,11 @@ def wide() -> RankedPart:
     )
 
 
-def text(dataset: str, *, width: int = language.WIDTH, steps: int = TEXT_STEPS) -> Cell:
+def text(dataset: str, *, width: int = LANGUAGE.width, steps: int = TEXT_STEPS) -> Cell:
     """The cell of a causal transformer on text, with the recipe of the part ``language``."""
-    warm_up = language.RECIPE["warm_up"] * steps // language.RECIPE["steps"]
-    recipe = {**language.RECIPE, "steps": steps, "warm_up": warm_up}
-    cell = trained("transformer", width=width, batch=language.BATCH, dataset=dataset, recipe=recipe)
+    warm_up = LANGUAGE.recipe["warm_up"] * steps // LANGUAGE.recipe["steps"]
+    recipe = {**LANGUAGE.recipe, "steps": steps, "warm_up": warm_up}
+    cell = trained("transformer", width=width, batch=LANGUAGE.batch_size, dataset=dataset, recipe=recipe)
     return pinned(cell.but(family_options={"causal": True}))
 
 
@@ -130,5 +133,5 @@ def candidates(
 ) -> tuple[Candidate, ...]:
     """Each named block at each of its starts, with five fresh seeds unless ``words``, fields of ``Candidate``, say
     otherwise."""
-    fields = {"fresh": FRESH, "more": (), "longer": LONGER if cell.dataset == "mnist-5k" else 1, **words}
+    fields = {"fresh": range(FRESH_SEEDS), "more": (), "longer": LONGER if cell.dataset == "mnist-5k" else 1, **words}
     return tuple(chain.from_iterable(starts_of(cell.but(block=name), depths, first, **fields) for name in names))

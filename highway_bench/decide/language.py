@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import ADAMW, REFERENCE, TUNING_SEEDS, Candidate, Trainings, starts_of
+from highway_bench.decide.candidate import REFERENCE, TUNING_SEEDS, Candidate, Trainings, starts_of
 from highway_bench.decide.part import Part
-from highway_bench.decide.rates import FIRST_ADAMW_RATES, around
+from highway_bench.decide.rates import around
 from highway_bench.plan.matched import matched
+from highway_bench.plan.settings import LANGUAGE
 from highway_bench.success.rates import size
 
 BLOCKS = (  # those of the committed rows: a block that is registered later is not among them
@@ -44,34 +44,16 @@ BLOCKS = (  # those of the committed rows: a block that is registered later is n
     "x0-mix",
 )
 LEADERS = 5  # that are compared with the reference
-WIDTH, WIDER = 64, 128
+WIDTH, WIDER = LANGUAGE.width, 2 * LANGUAGE.width
 SHALLOW, DEEP = 6, 24
 FINAL_SEEDS = {SHALLOW: 10, DEEP: 5}
 WIDER_SEEDS = 3
-BATCH = 16
-RECIPE: dict[str, Any] = {**ADAMW, "warm_up": 100, "steps": 1_500}
 
 
 def language() -> LanguagePart:
     """Every block of ``BLOCKS`` at each of its starts."""
-    cells = [
-        Cell(
-            task="trainability",
-            block=name,
-            family="transformer",
-            family_options={"causal": True},
-            depth=1,
-            width=WIDTH,
-            nominal_width=WIDTH,
-            batch_size=BATCH,
-            dataset="language",
-            recipe=RECIPE,
-        )
-        for name in BLOCKS
-    ]
-    return LanguagePart(
-        "language", tuple(one for cell in cells for one in starts_of(cell, (SHALLOW, DEEP), FIRST_ADAMW_RATES))
-    )
+    every = (starts_of(LANGUAGE.cell(block), (SHALLOW, DEEP), LANGUAGE.first) for block in BLOCKS)
+    return LanguagePart("language", tuple(one for starts in every for one in starts))
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,6 @@ from typing import NamedTuple
 
 from highway_bench.success.rates import GRID, LossByRun, chosen_rate, size
 
-FIRST_SGD_RATES = (0.3, 0.1, 0.03)
-"""The rates that SGD with momentum begins with."""
-FIRST_ADAMW_RATES = (0.01, 0.003, 0.001)
-"""The rates that AdamW begins with."""
-
 
 class Try(NamedTuple):
     """A run to make: its learning rate and its seed."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import REFERENCE, Candidate, Trainings
-from highway_bench.decide.language import BATCH, DEEP, FINAL_SEEDS, LanguagePart, mean_size, rate_at, with_seeds
+from highway_bench.decide.language import DEEP, FINAL_SEEDS, LanguagePart, mean_size, rate_at, with_seeds
 from highway_bench.decide.part import Part
 from highway_bench.errors import BadInput
 from highway_bench.measure.paired import leaders
@@ -37,7 +37,6 @@ def timing_cells(part: LanguagePart, trainings: Trainings) -> dict[str, Cell]:
             task="throughput",
             start=None,
             depth=DEEP,
-            batch_size=BATCH,
             seq_len=positions_of(cell_family(one.template), one.template),
             phase="train-step",
             dataset=None,

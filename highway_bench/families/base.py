@@ -58,7 +58,6 @@ class Family(ABC):
     trains_alone: ClassVar[bool] = False  # a recipe that asks for a population of it is refused
     one_graph: ClassVar[bool] = True  # torch.compile compiles it into one graph, without eager code
     order_blind: ClassVar[bool] = False  # H ignores the order of steps, so a sequence needs position codes
-    deep: ClassVar[bool] = False  # the profiles measure it at many depths, and train it on ladders of depths
     order: ClassVar[int | None] = None  # rank in lists; families without one come last, by name
     version: ClassVar[str] = FIRST_VERSION  # raised when its numbers change
     dtype: ClassVar[str | None] = None  # of its parameters, where a user's layer has one of its own
@@ -298,11 +297,6 @@ class FamilySpec:
     def branch_of(self) -> str | None:
         """The family with one map where this one's H has two; ``None`` for other families."""
         return self.cls.branch_of
-
-    @property
-    def deep(self) -> bool:
-        """Whether the profiles measure it at many depths, and train it on ladders of depths."""
-        return self.cls.deep
 
     @property
     def options(self) -> dict[str, Any]:

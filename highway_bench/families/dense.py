@@ -22,7 +22,6 @@ class Dense(Transform):
 
     kind = "vector"
     order = 1
-    deep = True
     own_cost = TrainCost(layer_seconds=2e-4, flop_rate=5e10)
 
     activation: Activation = "relu"

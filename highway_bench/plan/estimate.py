@@ -13,7 +13,7 @@ from highway_bench.errors import USER_ERRORS
 from highway_bench.execution.progress import TimeLeft
 from highway_bench.execution.rerun import FAILED, Rerun
 from highway_bench.execution.schedule import Schedule, ScheduledCell
-from highway_bench.provenance.free_memory import usable_bytes
+from highway_bench.provenance.free_memory import PROCESS_BYTES, usable_bytes
 from highway_bench.results.store import Store
 from highway_bench.tasks.network_bytes import network_bytes
 from highway_bench.tasks.predicted_peak import DEPTHS, MOST_PEAK, predicted_bytes, prediction_flops
@@ -58,8 +58,11 @@ class Estimate:
 
     @cached_property
     def bytes(self) -> int:
-        """The memory for the largest cell that is left, without that of the process and its libraries."""
+        """The memory for the largest cell that is left, without that of the process and its libraries: the closed form,
+        which is corrected where it may be more than these take."""
         largest = costliest(self.left, lambda item: item.cost.bytes)
+        if all(item.cost.bytes <= PROCESS_BYTES for item in largest):
+            return max((item.cost.bytes for item in largest), default=0)
         return max((predicted_by(predicted_bytes, item) or item.cost.bytes for item in largest), default=0)
 
 

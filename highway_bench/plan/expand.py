@@ -13,8 +13,9 @@ from highway_bench.data import datasets, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import Family, families, make_family
 from highway_bench.matching import matched_width
-from highway_bench.plan.grid import ADAM_RATES, SGD_RATES, Grid, with_ladder
+from highway_bench.plan.grid import ADAM_RATES, MEASURED, SGD_RATES, TUNED, Grid, with_ladder
 from highway_bench.plan.selection import Selection
+from highway_bench.plan.settings import known_rates
 from highway_bench.provenance.machine import cores
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import dataset_options, default_device, pinned, positions_of
@@ -80,7 +81,7 @@ def expand(grid: Grid, selection: Selection, trained: dict[tuple[str, str], Any]
             names,
         ):
             for start in cell_starts(name, family, grid, options[name]):
-                yield template.but(
+                cell = template.but(
                     block=name,
                     block_options=options[name],
                     start=start,
@@ -93,6 +94,25 @@ def expand(grid: Grid, selection: Selection, trained: dict[tuple[str, str], Any]
                     mode=mode,
                     seed=seed,
                 )
+                yield from repeated(cell, family, selection) if grid.repeats else [cell]
+
+
+NO_RATES: Mapping[tuple[str, str], float] = {}
+
+
+def repeated(cell: Cell, family: Family, selection: Selection) -> Iterator[Cell]:
+    """A cell of a grid that repeats, at its committed learning rate, or none: see ``Grid``."""
+    recipe, known = cell.recipe, NO_RATES
+    if recipe.get("rate") == TUNED and not (cell.block_options or recipe.get("own_rate")):
+        words = cell.depth, cell.nominal_width, cell.batch_size, recipe["steps"]
+        known = known_rates(family, cell.dataset, *words)
+    rate = known.get((cell.block, str(cell.start)))
+    group = blocks.get(cell.block).group
+    if rate is not None:
+        words_left = {word: value for word, value in recipe.items() if word != "rates"}
+        yield cell.but(recipe={**words_left, "rate": rate, "own_rate": True})
+    elif group == "own" or (not known and (group in MEASURED or cell.block in selection.block)):
+        yield cell
 
 
 OF_ONE = {"optimiser", "rate", "rates"}  # words of a recipe that mean something for one optimiser and data set alone
@@ -171,6 +191,7 @@ def overridden(grid: Grid, selection: Selection) -> Grid:
     dataset = grid_dataset(grid, selection)
     has_length = dataset is None or "length" in datasets.get(dataset).options
     words = recipe_words(grid, selection)
+    own = {word: value for word, value in grid.recipe.items() if dataset == grid.dataset or word != "dataset"}
     recipe = with_rate({word: value for word, value in selection.recipe.items() if word in words}, grid, words)
     changes: dict[str, Any] = {
         "depths": selection.depth or None,
@@ -180,7 +201,7 @@ def overridden(grid: Grid, selection: Selection) -> Grid:
         "starts": (selection.start or None) if "start" in having else None,
         "dataset": dataset,
         "match": selection.match,
-        "recipe": {**grid.recipe, **recipe} if recipe else None,
+        "recipe": {**own, **recipe},
     }
     changed = replace(grid, **{name: value for name, value in changes.items() if value is not None})
     return with_ladder(changed) if "ladder" in grid.recipe and "ladder" not in selection.recipe else changed

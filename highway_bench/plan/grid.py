@@ -34,12 +34,12 @@ TRAINED = Sizes({"vector": 71, "image": 16, "sequence": 64}, {"vector": 100, "im
 PROBED = Sizes({"vector": 71, "image": 8, "sequence": 32}, {"vector": 64, "image": 4, "sequence": 4})
 CURVED = Sizes({"vector": 64, "image": 8, "sequence": 32}, {"vector": 64, "image": 32, "sequence": 32})
 
-GAINS = (0.5, 0.9, 1.0, 1.1, 2.0)  # factors on the initial weights
-
 # Gated stacks of hundreds of layers need higher rates than those of tens; deep plain ones need lower rates.
 SGD_RATES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 ADAM_RATES = (0.03, 0.01, 0.003, 0.001, 0.0003)
 
+
+TUNED = "tuned"  # the rate in a recipe that is chosen by trials of its ``rates``
 
 MEASURED: tuple[BlockGroup, ...] = ("core", "own")  # the groups of blocks that a grid has by default
 MODERN: tuple[BlockGroup, ...] = (*MEASURED, "modern")
@@ -48,19 +48,9 @@ FamilyRule = Callable[[FamilySpec], bool]
 """Selects families by their properties, so that a new family is included automatically."""
 
 
-def deep(family: FamilySpec) -> bool:
-    """The families that are measured at many depths, and trained on ladders of them."""
-    return family.deep
-
-
 def other_than(*names: str) -> FamilyRule:
     """All families but these."""
     return lambda family: family.name not in names
-
-
-def deep_but_dense(family: FamilySpec) -> bool:
-    """The deep families but ``dense``, whose layers take longer: their ladders are shorter."""
-    return family.deep and family.name != "dense"
 
 
 SHORT_RUNS = other_than("dense", "dense-pair")
@@ -79,6 +69,9 @@ class Grid:
     are the sizes on each device; without ``on_gpu``, a GPU has those of ``on_cpu``. ``gpu_modes`` are further modes on
     a GPU. ``threads`` counts for tasks that run alone; ``None`` is one per core, on a CPU
     alone. ``statuses`` are the expected statuses of these cells, apart from ``ok``.
+
+    A grid that ``repeats`` trains each connection at its committed learning rate, and none that has no such rate. Where
+    nothing is committed, and for users' blocks and layers, it is as any other grid of ``MEASURED`` blocks.
     """
 
     task: str
@@ -101,6 +94,7 @@ class Grid:
     dataset: str | None = None
     recipe: Mapping[str, Any] = field(default_factory=dict)
     statuses: frozenset[str] = frozenset()
+    repeats: bool = False
 
     def family_names(self) -> list[str]:
         """The registered families that are meant."""
@@ -135,7 +129,7 @@ def ladder(*, steps: int, seeds: int, rates: Sequence[float], together: bool = F
         "momentum": 0.9,
         "decay": 0.1,
         "steps": steps,
-        "rate": "tuned",
+        "rate": TUNED,
         "rates": list(rates),
         "threshold": THRESHOLD,
         **({"together": seeds} if together else {}),
@@ -204,16 +198,6 @@ def counting(**grid: Any) -> Grid:
 def start(*, gain: float = 1.0, **grid: Any) -> Grid:
     """Signal and gradient before training, with initial weights times ``gain``; sizes of Figure 1's networks."""
     return Grid(**{"task": "propagation", "dtypes": ("float64",), "on_cpu": PROBED, "recipe": {"gain": gain}, **grid})
-
-
-def sweep(**grid: Any) -> tuple[Grid, ...]:
-    """Gains below and above one for each non-linearity. These decide whether a stack preserves its signal, unless the
-    connection does."""
-    return tuple(
-        start(gain=gain, families=("dense",), family_options={"activation": activation}, **grid)
-        for activation in ("relu", "tanh", "sigmoid")
-        for gain in GAINS
-    )
 
 
 def first_steps(*, steps: int, **grid: Any) -> Grid:

@@ -1,7 +1,7 @@
 """Profiles: named lists of grids.
 
-`smoke` measures every combination once, in about a minute. `standard` compares all blocks on two CPU cores in ten
-minutes. `frontier` finds the greatest trainable depth of each block.
+`smoke` measures every combination once, in about a minute. `standard` times every connection on this machine and
+repeats known trainings, in about ten minutes. `frontier` finds the greatest trainable depth of each block.
 """
 
 from __future__ import annotations
@@ -13,13 +13,10 @@ from highway_bench.cell import DEPTH_AWARE, STARTS
 from highway_bench.errors import UnknownName
 from highway_bench.plan.grid import (
     MODERN,
-    SGD_RATES,
     SHORT_RUNS,
     SMALL,
     Grid,
     counting,
-    deep,
-    deep_but_dense,
     first_steps,
     ladder,
     memory,
@@ -27,10 +24,10 @@ from highway_bench.plan.grid import (
     short_curve,
     skipping_ladder,
     start,
-    sweep,
     timing,
     trained_gates,
 )
+from highway_bench.plan.settings import BILSTM, CONV, CONV_PAIR, DENSE, LANGUAGE, TRANSFORMER
 
 
 @dataclass(frozen=True)
@@ -66,61 +63,32 @@ SMOKE = Profile(
     ),
 )
 
+TIMED_AT = ((DENSE, 50), (CONV, 10), (CONV_PAIR, 10), (BILSTM, 10), (TRANSFORMER, 10), (LANGUAGE, 6))
+OTHERS = other_than(*(setting.family for setting, _ in TIMED_AT))
+
 STANDARD = Profile(
     "standard",
-    "a comparison of all blocks on two CPU cores in about ten minutes",
+    "all connections timed, and known trainings repeated, on two CPU cores in about ten minutes",
     (
-        memory(),
-        memory(families=deep, depths=(10, 50)),
-        memory(families=("dense",), depths=(100,)),
-        timing(phases=("forward-backward",)),
-        timing(phases=("forward-backward",), families=deep, depths=(10,)),
-        timing(phases=("forward-backward",), families=("dense",), depths=(50, 100)),
-        timing(phases=("forward-backward",), families=("attention", "bilstm"), depths=(2,), seq_lens=(16, 64)),
+        *(grid for setting, depth in TIMED_AT for grid in setting.costs(depth)),
+        memory(families=OTHERS),
+        timing(phases=("forward-backward",), families=OTHERS),
         timing(phases=("forward-backward",), families=("dense",), depths=(10,), threads=None),
         timing(
             phases=("forward-backward",),
             families=("dense", "transformer"),
-            depths=(4,),
-            modes=("compile",),
-            gpu_modes=("cudagraph",),
+            modes=(),  # on a CPU compiling takes minutes
+            gpu_modes=("eager", "compile", "cudagraph"),
         ),
-        # One start for all, or a block would lead by its start. `frontier` and `decide` also have the published ones.
-        ladder(
-            steps=300,
-            seeds=10,
-            rates=SGD_RATES,
-            together=True,
-            families=("dense",),
-            depths=(10, 50, 100),
-            starts=DEEP_START,
-        ),
-        # Deeper stacks of two maps would take too much of this profile's time; `frontier` measures them.
-        ladder(
-            steps=300,
-            seeds=10,
-            rates=SGD_RATES,
-            together=True,
-            families=deep_but_dense,
-            depths=(10,),
-            starts=DEEP_START,
-        ),
-        short_curve(steps=60, families=SHORT_RUNS, depths=(4,), starts=DEEP_START),
+        # Columns of the known results, as many as fit in the time. A user's layer trains as in its kind's first grid.
+        DENSE.repeated(10, 20),
+        short_curve(steps=60, families=SHORT_RUNS, starts=DEEP_START),
+        BILSTM.repeated(5),
         counting(),
         trained_gates(steps=100, families=("dense",), depths=(10,), starts=DEEP_START),
-        start(families=("dense",), depths=(10, 50, 100), seeds=range(5), starts=DEEP_START),
+        start(families=("dense",), depths=(10, 50, 100), seeds=range(3), starts=DEEP_START),
         start(families=other_than("dense"), depths=(10,), seeds=range(3), seq_lens=(16,), starts=DEEP_START),
-        *sweep(blocks=("plain", "highway", "pre-norm"), depths=(50,), seeds=range(3), starts=DEEP_START),
         first_steps(steps=5, families=("dense",), depths=(50,), seeds=range(3), starts=DEEP_START),
-        first_steps(
-            steps=5,
-            families=("dense",),
-            family_options={"activation": "sigmoid"},
-            blocks=("plain", "highway"),
-            depths=(50,),
-            seeds=range(3),
-            starts=DEEP_START,
-        ),
     ),
 )
 

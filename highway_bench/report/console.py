@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 from highway_bench import terminal
-from highway_bench.report.choice.table import wide_table
-from highway_bench.report.choice.taken import taken
+from highway_bench.report.choice.answers import answers
+from highway_bench.report.choice.joined import this_machine
+from highway_bench.report.choice.taken import measured_here, taken
 from highway_bench.report.columns import Head, Shown
 from highway_bench.report.results import Results
 from highway_bench.report.rows import Runs
@@ -43,7 +44,10 @@ def print_summary(rows: pd.DataFrame | Results, console: Console, runs: Runs | N
     ``runs`` are the runs of the store of ``rows``. Raises ``NothingMeasured`` for an empty frame.
     """
     results = rows if isinstance(rows, Results) else Results(rows, runs or {})
-    tables = [taken(wide_table(results)), depth_table(results), *task_tables(results, FEW_METRICS)]
+    table = answers(results)
+    if line := this_machine(table):
+        console.print(line, highlight=False)
+    tables = [taken(measured_here(table)), depth_table(results), *task_tables(results, FEW_METRICS)]
     print_tables([shown for shown in tables if shown.entries], console)
     failed = failure_table(results)
     if failed.entries:

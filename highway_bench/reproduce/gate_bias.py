@@ -10,8 +10,8 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.decide.candidate import Candidate
-from highway_bench.decide.rates import FIRST_SGD_RATES
 from highway_bench.errors import BadInput
+from highway_bench.plan.settings import FIRST_SGD_RATES
 from highway_bench.report.format import signed
 from highway_bench.reproduce._biased_arms import (
     BIASES,

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from highway_bench.decide.candidate import Candidate
-from highway_bench.decide.rates import FIRST_ADAMW_RATES
+from highway_bench.plan.settings import FIRST_ADAMW_RATES
 from highway_bench.report import columns as column
 from highway_bench.report.format import count
 from highway_bench.report.tables.trainability import training_runs

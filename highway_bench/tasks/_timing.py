@@ -178,7 +178,7 @@ def _take_turns(works: Mapping[Cell, StackStep], budget: Budget, number: int) ->
 
 def plain_of(cell: Cell) -> Cell:
     """The cell of plain that ``cell`` is compared with."""
-    return cell.but(block=baseline().name, block_options={}, width=cell.nominal_width)
+    return cell.but(block=baseline().name, block_options={}, start=None, width=cell.nominal_width)
 
 
 def yardstick_step(plain: Cell, work: StackStep) -> YardstickStep:

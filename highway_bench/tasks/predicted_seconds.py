@@ -1,4 +1,8 @@
-"""Predicted seconds: how long a training takes on this machine, from timed steps of shallow networks."""
+"""Predicted seconds: how long a training takes on this machine, from timed steps of shallow networks.
+
+The update of a timed step is p ← p − ηg in place, whatever the recipe's optimiser: updates are a small share of a step,
+and the first optimiser of a process imports torch's compiler, which takes two seconds.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,13 @@ from highway_bench.measure.device import in_threads
 from highway_bench.tasks.architecture_network import cell_network
 from highway_bench.tasks.base import tasks
 from highway_bench.tasks.from_cell import cell_dataset
-from highway_bench.tasks.predicted_peak import batch_of, recipe_of
-from highway_bench.training.loop import Training
+from highway_bench.tasks.predicted_peak import batch_of
+from highway_bench.training.evaluation import device_and_dtype, loss_of, to_device
 
 TIMED: Final = (8, 24)  # depths, which give a line; a cell of at most the last one is timed itself
 WARM_UP: Final = 2  # first steps at each depth, which set up the process
 ROUNDS: Final = 5  # steps after these; their median counts
+RATE: Final = 1e-4  # of an update: the steps are those of a network near its start
 SETUP: Final = 0.1  # seconds of a run besides its steps: data, network
 
 
@@ -48,12 +53,16 @@ def is_timed(cell: Cell) -> bool:
 def step_seconds(cell: Cell, dataset: DataSet) -> float:
     """Seconds of a training step of ``cell`` in its number of threads, on this machine as busy as it is."""
     with in_threads(cell.threads), torch.random.fork_rng(devices=[]):
-        data = batch_of(dataset, cell.batch_size)
-        network, recipe = cell_network(cell), recipe_of(cell)
-        training = Training(network, data, dataset.target_kind, recipe, cell.batch_size, cell.seed)
+        network = cell_network(cell).train()
+        inputs, targets = (to_device(part, *device_and_dtype(network)) for part in batch_of(dataset, cell.batch_size))
         times = []
         for _ in range(WARM_UP + ROUNDS):
             start = time.perf_counter()
-            training.step()
+            network.zero_grad(set_to_none=True)
+            loss_of(network(inputs), targets, dataset.target_kind).backward()
+            with torch.no_grad():
+                for parameter in network.parameters():
+                    if parameter.grad is not None:
+                        parameter.sub_(parameter.grad, alpha=RATE)
             times.append(time.perf_counter() - start)
     return median(times[WARM_UP:])

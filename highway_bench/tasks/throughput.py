@@ -1,8 +1,8 @@
 """Throughput: how long a step of a stack takes, and how near that is to the device's roofline.
 
-Cells that differ only in block or mode are timed together with plain and a yard-stick (``_timing``): in turn, so that a
-disturbance affects all of them, and in several processes, which the interval of a ratio covers. Each cell stores the
-samples of plain and of the yard-stick that it was timed with, so its ratio needs no other cell.
+Cells that differ only in block, start or mode are timed together with plain and a yard-stick (``_timing``): in turn,
+so that a disturbance affects all of them, and in several processes, which the interval of a ratio covers. Each cell
+stores the samples of plain and of the yard-stick that it was timed with, so its ratio needs no other cell.
 
 A step in one thread on a CPU is pinned to a core, and its time leaves out the time in which it waited for that core.
 The C library's allocator keeps freed memory, so that no step pays for the kernel's (see ``measure.allocator``).
@@ -99,7 +99,7 @@ class Throughput(StepTask):
     }
 
     def group(self, cell: Cell) -> Hashable:
-        return cell.but(block="", block_options={}, width=0, mode="eager").key
+        return cell.but(block="", block_options={}, start=None, width=0, mode="eager").key
 
     def timeout(self, cell: Cell) -> float:
         return 60.0 + (300.0 if EXECUTION_MODES[cell.mode].compiles else 0.0) + 10.0 * self.cost(cell).seconds

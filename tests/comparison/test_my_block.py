@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from highway_bench.cli import app
 from highway_bench.cli.compare_my_block import print_comparison
 from highway_bench.comparison.my_block import ReferenceDisagrees, compare_my_block
-from highway_bench.decide.candidate import FRESH_SEEDS
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import engines
+from highway_bench.plan.settings import FRESH_SEEDS
 from highway_bench.results import Store, export
 
 Engine = Callable[..., Any]

@@ -20,11 +20,20 @@ from tests.decide.conftest import TEMPLATE
 from tests.inline_engine import InlineEngine
 
 
-def test_every_block_is_measured_once_a_depth_at_the_sizes_of_its_trainings() -> None:
+def test_every_start_is_measured_once_a_depth_at_the_sizes_of_its_trainings() -> None:
     cells = costs().pending({})
     assert len(set(cells)) == len(cells)
     trained = {
-        (cell.family, str(cell.family_options), cell.block, depth, cell.width, cell.nominal_width, cell.batch_size)
+        (
+            cell.family,
+            str(cell.family_options),
+            cell.block,
+            cell.start,
+            depth,
+            cell.width,
+            cell.nominal_width,
+            cell.batch_size,
+        )
         for name in ("dense", "vision", "language")
         for one in get_part(name).candidates
         for cell in [one.template]
@@ -33,7 +42,16 @@ def test_every_block_is_measured_once_a_depth_at_the_sizes_of_its_trainings() ->
     for name in ("throughput", "memory"):
         own = [cell for cell in cells if cell.task == name]
         sizes = {
-            (one.family, str(one.family_options), one.block, one.depth, one.width, one.nominal_width, one.batch_size)
+            (
+                one.family,
+                str(one.family_options),
+                one.block,
+                one.start,
+                one.depth,
+                one.width,
+                one.nominal_width,
+                one.batch_size,
+            )
             for one in own
         }
         assert sizes == trained
@@ -47,7 +65,7 @@ def test_every_block_is_measured_once_a_depth_at_the_sizes_of_its_trainings() ->
     groups = {throughput.group(cell) for cell in cells if cell.task == "throughput"}
     assert len(groups) == 6 + 4 + 4 + 4 + 3 + 2  # all blocks of a family and depth are timed in turn
     assert {cell.family for cell in costs().only(["conv"]).pending({})} == {"conv"}
-    assert list(costs().table()[0]) == ["family", "block", "width", "depths"]
+    assert list(costs().table()[0]) == ["family", "block", "start", "width", "depths"]
 
 
 def test_the_answer_has_the_costs_of_what_was_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

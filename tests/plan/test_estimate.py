@@ -95,15 +95,18 @@ def test_the_costliest_cells_correct_the_closed_forms(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(estimating, "predicted_seconds", fails)
     monkeypatch.setattr(estimating, "predicted_bytes", fails)
+    monkeypatch.setattr(estimating, "PROCESS_BYTES", 0)
     other = Estimate(tuple(cells), items, workers=1)
     assert other.seconds == pytest.approx(sum(item.cost.seconds for item in items))
     assert other.bytes == max(item.cost.bytes for item in items)
 
 
-def test_the_largest_cell_is_predicted() -> None:
+def test_the_largest_cell_is_predicted_if_it_may_take_more_than_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     deep = CELL.but(depth=40)
     items = [ScheduledCell(cell, tasks.get("memory"), (), ran=cell) for cell in (CELL, deep)]
-    assert Estimate((CELL, deep), items, workers=1).bytes == predicted_bytes(deep)
+    assert Estimate((CELL, deep), items, workers=1).bytes == cell_bytes(deep)
+    monkeypatch.setattr(estimating, "PROCESS_BYTES", cell_bytes(deep) - 1)
+    assert Estimate((CELL, deep), items, workers=1).bytes == predicted_bytes(deep) != cell_bytes(deep)
 
 
 def test_no_network_runs_for_an_estimate_that_memory_may_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:

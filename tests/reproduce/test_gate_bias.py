@@ -9,9 +9,9 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.decide.rates import FIRST_SGD_RATES
 from highway_bench.errors import BadInput
 from highway_bench.families.parts import count_parameters
+from highway_bench.plan.settings import FIRST_SGD_RATES
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.gate_bias import BIASES, GUIDELINE, PUBLISHED, arm_of, sized_cell

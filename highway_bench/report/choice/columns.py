@@ -11,6 +11,10 @@ REFERENCE: Final = "pre-norm"
 BEST, NOT_SEPARATED, BEHIND = "best", "not separated", "behind"
 """A place among the connections that train: the lowest mean, not significantly above it, or above it."""
 KNOWN, HERE = "known", "here"
+BITS: Final = ("language", "code")
+"""Data sets whose held-out loss is in bits a byte."""
+AGREES, CONTRADICTS = "agrees", "contradicts"
+"""What repeated trainings say."""
 EQUAL_BITS: Final = 0.01
 EQUAL_SHARE: Final = 0.02
 """Differences within ± 0.01 bits a byte, or ± 2 % of a loss, are equal."""
@@ -56,15 +60,19 @@ COLUMNS: Final = {
     "step_ratio": WideColumn(NUMBER, "1", "time of a training step ÷ pre-norm's, over processes", True),
     "timed_start": WideColumn(TEXT, "", "the start of the step that was timed"),
     "timed_on": WideColumn(TEXT, "", "machine of the step times"),
+    "costs": WideColumn(TEXT, "", "where step and bytes were measured: known or here"),
     "bytes": WideColumn(NUMBER, "B", "activations a layer saves for the backward pass"),
     "rate": WideColumn(NUMBER, "1", "learning rate"),
     "edge": WideColumn(TEXT, "", "lowest or highest where the rate is that of those tried"),
     "width": WideColumn(WHOLE, "1", "width"),
+    "plain_width": WideColumn(WHOLE, "1", "plain's width, whose budget all have"),
+    "batch": WideColumn(WHOLE, "1", "items of a training step"),
     "params": WideColumn(WHOLE, "1", "learned parameters"),
     "steps": WideColumn(WHOLE, "step", "training steps"),
     "machine": WideColumn(TEXT, "", "machine that trained"),
     "commit": WideColumn(TEXT, "", "commits that trained"),
     "source": WideColumn(TEXT, "", "known (committed) or here"),
+    "repeated": WideColumn(TEXT, "", "agrees or contradicts: the same trainings in this store"),
 }
 """Every column by name, in order."""
 IDENTITY: Final = ("kind", "data", "depth", "connection", "start", "protocol")

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pandas as pd
 
 from highway_bench.measure.statistics import ratio_over_processes
-from highway_bench.report.choice.columns import REFERENCE
+from highway_bench.report.choice.columns import HERE, REFERENCE
 from highway_bench.report.results import Results
 from highway_bench.report.rows import groups, rows_of, samples_of, start_of, without_start
 
@@ -19,6 +19,8 @@ ALIKE: Final = ("family_label", "device", "dtype", "match")
 IN_TURN: Final = ("run_id", "machine", "threads", "nominal_width", "batch_size", "seq_len")
 """Columns that are equal for steps that were timed in turn."""
 PHASE: Final = "train-step"
+TIMES: Final = tuple(f"{name}{bound}" for name in ("step_ratio", "seconds_saved") for bound in ("", "_low", "_high"))
+"""Columns that follow from timed steps."""
 
 
 class Costs:
@@ -38,15 +40,29 @@ class Costs:
             return
         steps, sizes = (_best_group(table, contest, rows[0]["depth"]) for table in (self._times, self._sizes))
         ratios = _ratios(steps)
+        starts = {cell["block"]: cell["start"] or start_of(cell["block"]) for cell in rows_of(steps)}
         of_bytes = {cell["block"]: cell["saved_per_layer"] for cell in rows_of(sizes)}
         for row in rows:
             named = (row["label"], row["connection"])
-            row["bytes"] = next((of_bytes[name] for name in named if name in of_bytes), math.nan)
+            row["bytes"] = next((of_bytes[name] for name in named if name in of_bytes), row.get("bytes", math.nan))
             timed = next((name for name in named if name in ratios), None)
             if timed is not None:
                 row |= dict(zip(("step_ratio", "step_ratio_low", "step_ratio_high"), ratios[timed], strict=True))
-                row |= {"timed_start": start_of(timed), "timed_on": steps["machine"].iloc[0]}
+                row |= {"timed_start": starts[timed], "timed_on": steps["machine"].iloc[0]}
                 _add_seconds(row)
+
+    def replace(self, rows: Sequence[dict[str, Any]], contest: Mapping[str, Any]) -> list[str]:
+        """Give ``rows``, of one column of the wide table, the costs that were measured here, if any were at the
+        contest's width and batch; else leave all as they are. Returns the connections of which there is no row."""
+        steps = _best_group(self._times, contest, rows[0]["depth"])
+        ratios = _ratios(steps) if len(steps) else {}
+        alike = all(steps[name].eq(contest[name]).all() for name in ("nominal_width", "batch_size"))
+        if len(ratios) < 2 or not alike:  # the reference itself has a ratio
+            return []
+        for row in rows:
+            row |= dict.fromkeys(TIMES, math.nan) | {"timed_start": None, "timed_on": None, "costs": HERE}
+        self.add_to(rows, contest)
+        return sorted(set(map(without_start, ratios)) - {row["connection"] for row in rows})
 
 
 def costs_of(results: Results) -> pd.DataFrame:
@@ -77,7 +93,7 @@ def _best_group(table: pd.DataFrame, contest: Mapping[str, Any], depth: int) -> 
     connections, then of the nearest width and batch, then the newest."""
     own = table[table["depth"].eq(depth)] if len(table) else table
     for name in ALIKE:
-        own = own[own[name].eq(contest[name])] if len(own) else own
+        own = own[own[name].eq(contest[name])] if len(own) and name in contest else own
 
     def merit(setting: Mapping[str, Any], part: pd.DataFrame) -> tuple[Any, ...]:
         away = (abs((setting[name] or 0) - (contest[name] or 0)) for name in ("nominal_width", "batch_size"))

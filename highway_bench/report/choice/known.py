@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
-
 import pandas as pd
 
 from highway_bench.report.choice.columns import typed
 from highway_bench.report.rows import rows_of
-
-FOLDER: Final = Path(__file__).with_name("committed")
-TABLE, FINALS, PLAIN = "answers.parquet", "finals.parquet", "plain.parquet"
-"""The wide table of the committed rows, their final trainings, a row for each seed, and connections as plain torch."""
+from highway_bench.results.known import FINALS as FINALS
+from highway_bench.results.known import FOLDER as FOLDER
+from highway_bench.results.known import PLAIN as PLAIN
+from highway_bench.results.known import TABLE as TABLE
+from highway_bench.results.known import known
 
 
 def known_answers() -> pd.DataFrame:
     """The wide table of the committed rows."""
-    return typed(rows_of(pd.read_parquet(FOLDER / TABLE)))
+    return typed(rows_of(known(TABLE)))
 
 
 def known_finals() -> pd.DataFrame:
     """The final trainings of the committed rows, as ``table.finals_of`` has them."""
-    return pd.read_parquet(FOLDER / FINALS)
+    return known(FINALS)
 
 
 def plain_texts() -> dict[str, dict[str, str]]:
     """The files of plain torch by connection and start, as ``highway_bench.export`` writes them."""
     texts: dict[str, dict[str, str]] = {}
-    for row in rows_of(pd.read_parquet(FOLDER / PLAIN)):
+    for row in rows_of(known(PLAIN)):
         texts.setdefault(row["connection"], {})[row["start"]] = row["text"]
     return texts
 

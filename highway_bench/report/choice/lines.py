@@ -9,13 +9,12 @@ from typing import Any, Final
 import pandas as pd
 
 from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.report.choice.columns import BITS
 from highway_bench.report.choice.kinds import LayerKind
 from highway_bench.report.choice.ranking import CRITERIA, Ranking, depths_of, ranking
 from highway_bench.report.format import NONE, between, quantity, three
 from highway_bench.success.ladder import TRAINS
 
-BITS: Final = ("language", "code")
-"""Data sets whose held-out loss is in bits a byte."""
 ROWS: Final = {1: 7, 2: 3}
 """The most rows of connections, by the number of depths that are shown."""
 

@@ -15,10 +15,11 @@ import pandas as pd
 from highway_bench.declared import declared
 from highway_bench.measure.paired import UNDECIDED
 from highway_bench.provenance.machine import labels
-from highway_bench.report.choice.columns import BEHIND, BEST, HERE, NOT_SEPARATED
+from highway_bench.report.choice.columns import BEHIND, BEST, BITS, CONTRADICTS, HERE, NOT_SEPARATED
+from highway_bench.report.choice.joined import this_machine
 from highway_bench.report.choice.kinds import LayerKind
 from highway_bench.report.choice.known import plain_texts
-from highway_bench.report.choice.lines import BITS, give_or_take, how_sure, sentence
+from highway_bench.report.choice.lines import give_or_take, how_sure, sentence
 from highway_bench.report.choice.ranking import (
     CRITERIA,
     Criterion,
@@ -44,6 +45,7 @@ def screen(table: pd.DataFrame) -> ScreenData:
     texts = plain_texts()
     named = sorted({row.partition(" ")[0] for row in table["connection"]})
     return {
+        "here": this_machine(table),
         "criteria": [{"name": one.name, "label": one.label, "axis": one.axis} for one in CRITERIA.values()],
         "kinds": [_kind(kind, by_depth) for kind, by_depth in found.items()],
         "connections": {
@@ -94,6 +96,7 @@ def _row(kind: LayerKind, row: Mapping[str, Any]) -> ScreenData:
         "start": row["start"],
         "outcome": row["outcome"],
         "here": row["source"] == HERE,
+        "mark": "≠" if row["repeated"] == CONTRADICTS else "",
         "step": give_or_take(row["step_ratio"], row["step_ratio_low"], row["step_ratio_high"]),
         "bytes": NONE if row["bytes"] is None else quantity(row["bytes"], "B"),
         "seeds": f"{row['trains']}/{row['seeds']}" if row["seeds"] else NONE,
@@ -110,6 +113,7 @@ def _row(kind: LayerKind, row: Mapping[str, Any]) -> ScreenData:
                 ("learning rate", "" if row["rate"] is None else f"{row['rate']:g}{edge}"),
                 ("width", "" if row["width"] is None else f"{row['width']}"),
                 ("trained on", _machines(row["machine"])),
+                ("the same seeds on this machine", row["repeated"]),
             )
             if text
         ],

@@ -50,12 +50,16 @@ def wide_table(results: Results, source: str = HERE) -> pd.DataFrame:
             here = rungs[rungs["depth"].eq(depth) & rungs["n"].gt(0)]
             ended = own[own["depth"].eq(depth) & own["status"].isin(OUTCOMES)]
             found = [_row(contest, rung, ended[ended["block"].eq(rung["block"])]) for rung in rows_of(here)]
-            _compare(found, ended)
+            by_label = {row["label"]: ended[ended["block"].eq(row["label"])] for row in found}
+            scores = {label: values for label, own in by_label.items() if (values := held_out(own))}
+            losses = {label: values for label, own in by_label.items() if (values := log_losses(own))}
+            in_bits = "test_bits" in ended and bool(ended["test_bits"].notna().any())
+            add_differences(found, scores, losses, in_bits=in_bits)
             curves.add_to(found, ended)
             costs.add_to(found, contest)
             records += found
     records += _only_tuned(results, {tuple(row[name] for name in IDENTITY) for row in records})
-    return typed([row | {"source": source} for row in records])
+    return typed([row | {"source": source, "costs": source} for row in records])
 
 
 def _alike(runs: pd.DataFrame, contest: Mapping[str, Any]) -> pd.DataFrame:
@@ -72,6 +76,8 @@ def _identity(contest: Mapping[str, Any], rung: Mapping[str, Any]) -> WideRow:
         "connection": without_start(rung["block"]),
         "start": start if isinstance(start, str) and start else start_of(rung["block"]),
         "protocol": protocol_of(contest),
+        "plain_width": contest["nominal_width"],
+        "batch": contest["batch_size"],
     }
 
 
@@ -118,14 +124,16 @@ def log_losses(runs: pd.DataFrame) -> dict[int, float]:
     return {seed: math.log(loss) for seed, loss in _by_seed(runs, "final_loss").items() if loss > 0}
 
 
-def _compare(rows: Sequence[WideRow], runs: pd.DataFrame) -> None:
-    """Add to ``rows``, of one contest and depth, the differences to pre-norm and to the best of those that train."""
+def add_differences(
+    rows: Sequence[WideRow], scores: Mapping[str, BySeed], losses: Mapping[str, BySeed], *, in_bits: bool
+) -> None:
+    """Add to ``rows``, of one contest and depth, the differences to pre-norm and to the best of those that train.
+
+    ``scores`` are held-out losses and ``losses`` the logarithms of training losses, each by label and seed."""
     trained = [row for row in rows if row["outcome"] == TRAINS]
-    by_label = {row["label"]: runs[runs["block"].eq(row["label"])] for row in trained}
-    scores = {label: values for label, own in by_label.items() if (values := held_out(own))}
-    losses = {label: values for label, own in by_label.items() if (values := log_losses(own))}
+    labels = [row["label"] for row in trained]
+    scores, losses = ({label: own[label] for label in labels if label in own} for own in (scores, losses))
     reference = next((label for label in ranked(scores or losses) if without_start(label) == REFERENCE), None)
-    in_bits = "test_bits" in runs and runs["test_bits"].notna().any()
     for row in rows:
         row["reference"] = reference
     level = fmean(scores[reference].values()) if reference is not None and reference in scores else math.nan

@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from highway_bench.report.choice.lines import BITS
+from highway_bench.report.choice.columns import BITS
 from highway_bench.report.choice.ranking import depths_of, kinds_of, ranking
 from highway_bench.report.choice.table import wide_table
 from highway_bench.report.figures.base import Panel, log_axis, register_figure

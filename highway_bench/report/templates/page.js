@@ -101,7 +101,7 @@
     const item = byId("row").content.firstElementChild.cloneNode(true);
     item.className = `row ${one.outcome.replace(/ /g, "-")}${one.here ? " here" : ""}`;
     const part = (name) => item.querySelector(`.${name}`);
-    part("name").replaceChildren(one.name, element("small", "", one.start));
+    part("name").replaceChildren(one.name, element("small", "", one.start), element("sup", "", one.mark));
     for (const name of ["step", "bytes", "seeds"]) part(name).textContent = one[name];
     part("value").textContent = value;
     if (dot === null) {
