@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -90,7 +91,7 @@ def pages(written: dict[str, str], tmp_path: Path) -> Path:
 def test_a_page_has_the_numbers_of_its_rows(pages: Path) -> None:
     depth = (pages / "depth.md").read_text(encoding="utf-8")
     assert ABSENT not in depth
-    assert "| dense | 50 | 0 of 10, 1.99 | 10 of 10, 0.0592 |" in depth
+    assert "| dense | 50 | 0 of 10, 1.98 | 10 of 10, 0.0592 |" in depth
     runs = pd.read_csv(pages / "runs.csv")
     assert list(runs["command"]) == [
         "highway-bench run --profile frontier",
@@ -99,10 +100,11 @@ def test_a_page_has_the_numbers_of_its_rows(pages: Path) -> None:
 
 
 def test_a_claim_links_to_its_row(pages: Path) -> None:
-    text, lines = ((pages / name).read_text(encoding="utf-8") for name in ("literature.md", "claims.csv"))
+    text = (pages / "literature.md").read_text(encoding="utf-8")
     ((verdict, number, claim),) = re.findall(r"^- \[(.*)\]\(claims\.csv#L(\d+)\): (.*): \*\*", text, re.MULTILINE)
     assert verdict == "reproduced"
-    assert lines.splitlines()[int(number) - 1].startswith(f"thousand-1,trained or timed,{claim},reproduced,")
+    row = list(csv.reader((pages / "claims.csv").read_text(encoding="utf-8").splitlines()))[int(number) - 1]
+    assert row[:4] == ["thousand-1", "trained or timed", claim, "reproduced"]
 
 
 def test_claims_whose_runs_did_not_end_or_need_more_are_no_verdicts(data: Path) -> None:
