@@ -51,7 +51,7 @@ class Site:
 
     def write(self, *pages: str) -> dict[str, str]:
         """The texts of these pages, by default of all, and of their files, by their path in the folder of results."""
-        loader = FileSystemLoader(Path(__file__).with_name("templates"))
+        loader = FileSystemLoader(ROOT / "docs/pages/templates")
         templates = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
         templates.globals |= vars(tables) | {"site": self, "results": self.committed.results}
         for self.page in pages or PAGES:
@@ -150,9 +150,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     package = site.known if "answers.csv" in written else {}
     old = [] if given.page else others(written, given.out)
     if given.check:
-        changed = [*differences(written, given.out), *(f"{path}: not of these rows" for path in old)]
+        changed = [*differences(written, given.out), *(f"{path}: not written" for path in old)]
         changed += differences({name: tables.csv_text(table) for name, table in package.items()}, known.FOLDER)
-        sys.stdout.write("\n".join(changed or ["the pages are those of the rows"]) + "\n")
+        sys.stdout.write("\n".join(changed or ["nothing differs"]) + "\n")
         return 1 if changed else 0
     for path in old:
         path.unlink()

@@ -60,9 +60,9 @@ class Committed:
         """The rows of the Parquet file in ``folder``; of several, those of a store into which they are imported."""
         files = parquet_files([folder])
         with TemporaryDirectory() as scratch:
-            if len(files) > 1:
+            if len(files) != 1:
                 copytree(folder, scratch, dirs_exist_ok=True)
-            one = ParquetRows(compact(scratch) if len(files) > 1 else files[0])
+            one = ParquetRows(files[0] if len(files) == 1 else compact(scratch))
             rows = one.frame()
         return cls(rows[rows["axis"].ne(LATER_ATTEMPT)], one.runs())
 

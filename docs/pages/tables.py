@@ -31,7 +31,7 @@ from highway_bench.reproduce.claims import Claim
 ALIKE = ("family_label", "depth", "device", "dtype", "match", "nominal_width", "batch_size")
 LABELS = {one.family: one.label for one in reversed(KINDS)}
 """What people call a family."""
-LONG = ["recipe", "samples", "paired", "message", "seeds", "messages", "label"]
+LONG = ["recipe", "samples", "paired", "message", "label"]
 """Columns that no file has room for."""
 COUNT = re.compile(r" \(n = [\d,]+\)")
 
@@ -96,7 +96,7 @@ def runs(records: Runs) -> pd.DataFrame:
 
 def benchmarks(folder: Path) -> pd.DataFrame:
     """One row per benchmark in pytest-benchmark's files ``benchmark-*.json`` of ``folder``."""
-    saved = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("benchmark-*.json"))]
+    saved = [json.loads(path.read_bytes()) for path in sorted(folder.glob("benchmark-*.json"))]
     return pd.json_normalize(saved, "benchmarks", ["datetime", ["commit_info", "id"]])
 
 
