@@ -16,7 +16,7 @@ from docs.pages.committed import Repetition, command_of
 from docs.pages.history import ratios
 from highway_bench.decide.tables import tables as decide_tables
 from highway_bench.peers.table import peer_table
-from highway_bench.report.choice.costs import Costs
+from highway_bench.report.choice.costs import costs_of
 from highway_bench.report.choice.kinds import KINDS
 from highway_bench.report.choice.taken import taken
 from highway_bench.report.columns import Record, Shown, missing
@@ -25,10 +25,9 @@ from highway_bench.report.format import NONE, quantity, three
 from highway_bench.report.markdown import markdown_table
 from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
-from highway_bench.report.rows import Runs, groups, rows_of, without_start
+from highway_bench.report.rows import Runs, rows_of
 from highway_bench.reproduce.claims import Claim
 
-ALIKE = ("family_label", "depth", "device", "dtype", "match", "nominal_width", "batch_size")
 LABELS = {one.family: one.label for one in reversed(KINDS)}
 """What people call a family."""
 LONG = ["recipe", "samples", "paired", "message", "label"]
@@ -65,24 +64,6 @@ def pivot(table: pd.DataFrame, rows: Sequence[str], column: str, text: Callable[
     """One row per setting of ``rows``, and a column per value of ``column`` with the ``text`` of its row."""
     texts = table.assign(text=[text(row) for row in rows_of(table)])
     return texts.pivot_table("text", list(rows), column, aggfunc="first", sort=False).reset_index()
-
-
-def costs(results: Results) -> pd.DataFrame:
-    """One row per kind of layer, depth and connection: its step over pre-norm's, and the bytes that a layer saves."""
-    known, records = Costs(results), []
-    for contest, part in groups(results.step_times(), ALIKE):
-        found: list[dict[str, Any]] = [
-            {
-                "kind": contest["family_label"],
-                "depth": contest["depth"],
-                "connection": without_start(block),
-                "label": block,
-            }
-            for block in results.about.block_order(part["block"])
-        ]
-        known.add_to(found, contest)
-        records += found
-    return pd.DataFrame(records)
 
 
 def runs(records: Runs) -> pd.DataFrame:
