@@ -21,10 +21,11 @@ from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
+
+import pandas as pd
 
 from benches.lines import add_line, read_lines
-from docs.pages.known_cost import FILE, SOURCE, known_cost_table
 from highway_bench.cell import Cell
 from highway_bench.execution.progress import Event, Finished
 from highway_bench.execution.runner import run_cells
@@ -32,6 +33,9 @@ from highway_bench.families import families, make_family
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
+from highway_bench.report import columns as column
+from highway_bench.report.columns import shown
+from highway_bench.report.format import three
 from highway_bench.report.markdown import shown_lines
 from highway_bench.results import Store
 from highway_bench.results.schema import FAILURES, Status
@@ -47,6 +51,16 @@ DEPTHS = (16, 40)
 WIDTHS: Mapping[str, int] = {"vector": 64, "image": 16, "sequence": 32}
 STEPS: Mapping[str, int] = {"vector": 400, "image": 80, "sequence": 40}  # so that a training takes a second or more
 RECIPE = {"rate": 0.01, "evaluate": "never"}
+FILE: Final = "cost-known.jsonl"
+SOURCE: Final = ("machine", "commit")
+"""What a line was measured on, and by which code."""
+RATIOS: Final = {
+    "peak memory": ("predicted_bytes", "peak_bytes"),
+    "its closed form": ("closed_form_bytes", "peak_bytes"),
+    "time": ("predicted_seconds", "seconds"),
+    "its closed form's": ("closed_form_seconds", "seconds"),
+}
+"""By heading: what is divided by what was measured."""
 
 
 def settings() -> list[Cell]:
@@ -106,6 +120,30 @@ def measured(trainings: Sequence[Cell], store: Store) -> Iterator[dict[str, Any]
             }
 
 
+def judge(path: Path) -> list[str]:
+    """A table in Markdown with a row for each family: the settings, and the range of each prediction over what was
+    measured. Of several machines and commits, those of the last line."""
+    table = pd.DataFrame(read_lines(path))
+    where = dict(table.iloc[-1][[*SOURCE]]) if len(table) else {}
+    for name, value in where.items():
+        table = table[table[name] == value]
+    records: list[dict[str, Any]] = []
+    for family, part in table.groupby("family", sort=True) if len(table) else ():
+        ratios = {name: part[predicted] / part[measured] for name, (predicted, measured) in RATIOS.items()}
+        ranges = {name: f"{three(one.min())} to {three(one.max())}" for name, one in ratios.items()}
+        numbers = {"settings": len(part), "timed": part["seconds"].count()}
+        records.append({"family": str(family).rpartition(":")[2], **numbers, **ranges})
+    columns = [
+        column.words("family", "family"),
+        column.whole("settings", "settings"),
+        column.whole("timed", "timed", "trainings that ran to their last step"),
+    ]
+    columns += [column.words(name, name) for name in RATIOS]
+    note = "Predicted ÷ measured, the range over connections and depths. A training that diverged is not timed."
+    note += f" Measured on {where['machine']} at {str(where['commit'])[:8]}." if where else ""
+    return shown_lines(shown("known-cost", "Cost predicted before a run", pd.DataFrame(records), columns, note=note))
+
+
 def plugins() -> tuple[str, ...]:
     """The modules of the user's layers, importable here and in workers."""
     return load_plugins([str(LAYERS)])
@@ -132,7 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     add_line(given.rows, line)
                 failed += len(own) - len(lines)
                 sys.stderr.write(f"{family}: {time.monotonic() - began:.0f} s\n")
-    sys.stdout.write("\n".join(shown_lines(known_cost_table(given.rows))) + "\n")
+    sys.stdout.write("\n".join([*judge(given.rows), ""]))
     return 1 if failed else 0
 
 

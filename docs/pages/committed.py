@@ -2,71 +2,53 @@
 
 from __future__ import annotations
 
-import argparse
+import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from shutil import copytree
+from tempfile import TemporaryDirectory
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 import torch
 
-from highway_bench.cell import Cell, canonical
+from highway_bench.cell import Cell
 from highway_bench.execution.needs import with_needs
 from highway_bench.options import scalar_of, takes_several
 from highway_bench.report.results import Results
-from highway_bench.report.rows import Runs, groups, prepared
+from highway_bench.report.rows import Runs, prepared
+from highway_bench.reproduce._measured import keys_of
 from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
-from highway_bench.reproduce.claims import Finding, Verdict
-from highway_bench.reproduce.findings_page import budget
 from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.running import request_for
-from highway_bench.results import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES
-from highway_bench.results.parquet import ParquetRows
+from highway_bench.results import LATER_ATTEMPT
+from highway_bench.results.export import compact
+from highway_bench.results.parquet import ParquetRows, parquet_files
 
-Words = Sequence[str]
-"""The words of a command of highway-bench, without its name."""
-
-IDENTITY: Final = tuple(item.name for item in fields(Cell) if item.name != "threads")
-"""What identifies a cell on every machine; the number of threads may be that of its cores."""
 ENDS: Final = ("final_loss", "success")
 """The metrics that further trainings follow from."""
 PIXELS: Final = "mistaken_for"
 """A metric of which only pictures of data are drawn, which are no rows."""
+HERE: Final = re.compile(r" --(store|out|log-file|workers)[= ]\S+")
+"""Options of a command that say nothing of what it measures."""
 
 
-@dataclass(frozen=True)
-class Study:
-    """The rows of some runs, and the ``command`` that measures such rows. Without rows, ``results`` is ``None``."""
-
-    name: str
-    command: str
-    rows: pd.DataFrame
-    runs: Runs
-
-    def only(self, column: str, *values: str) -> Study:
-        """The rows with one of these values in a column."""
-        return replace(self, rows=self.rows[self.rows[column].isin(values)])
-
-    @cached_property
-    def results(self) -> Results | None:
-        return None if self.rows.empty else Results(self.rows, self.runs)
+class NotMeasured(Exception):
+    """There are no rows; the message is the command that measures them."""
 
 
-@dataclass(frozen=True)
-class Repetition:
-    """A reproduction with one request, and what its rows say; without rows, ``conclusion`` is ``None``."""
+class Repetition(NamedTuple):
+    """A reproduction with one request, which ``command`` measures, and what its rows say."""
 
     reproduction: Reproduction
-    study: Study
-    budget: str
-    findings: Sequence[Finding]
-    conclusion: Conclusion | None = None
+    command: str
+    conclusion: Conclusion
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Committed:
     """All committed rows, and the records of their runs."""
 
@@ -75,124 +57,65 @@ class Committed:
 
     @classmethod
     def of(cls, folder: Path) -> Committed:
-        """The rows of all Parquet files in ``folder``; none without files.
+        """The rows of the Parquet file in ``folder``; of several, those of a store into which they are imported."""
+        files = parquet_files([folder])
+        with TemporaryDirectory() as scratch:
+            if len(files) != 1:
+                copytree(folder, scratch, dirs_exist_ok=True)
+            one = ParquetRows(files[0] if len(files) == 1 else compact(scratch))
+            rows = one.frame()
+        return cls(rows[rows["axis"].ne(LATER_ATTEMPT)], one.runs())
 
-        Of a cell that several runs measured, the newest result counts, and neither a failure nor a skip replaces one,
-        as in a store into which the files are imported."""
-        files = [ParquetRows(path) for path in sorted(folder.rglob("*.parquet"))]
-        frames = [one.frame() for one in files]
-        rows = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(COLUMNS))
-        rows = rows[rows["axis"].ne(LATER_ATTEMPT)]
-        outcomes = rows.assign(ended=rows["status"].isin(OUTCOMES), failed=rows["status"].isin(FAILURES))
-        attempts = outcomes.groupby(["digest", "run_id"])[["ended", "failed", "time_utc"]].max()
-        attempts["whole"] = attempts["ended"] & ~attempts["failed"]
-        newest = attempts.sort_values(["ended", "whole", "time_utc"]).groupby("digest").tail(1).index
-        chosen = pd.MultiIndex.from_frame(rows[["digest", "run_id"]]).isin(newest)
-        return cls(rows[chosen], {run: record for one in files for run, record in one.runs().items()})
-
-    def study(self, name: str, command: str, measures: Callable[[Words], bool], *tasks: str) -> Study:
-        """The rows of the runs whose command ``measures`` accepts, by default of all ``tasks``."""
-        chosen = {run for run, record in self.runs.items() if measures(words_of(record))}
-        rows = self.rows[self.rows["run_id"].isin(chosen)]
-        return self._with_runs(name, command, rows[rows["task"].isin(tasks)] if tasks else rows)
-
-    def repetitions(self, names: Collection[str] | None = None) -> list[Repetition]:
-        """Every reproduction of ``names``, or of all, at each size at which it was run, or else at its default size
-        without rows.
-
-        A request whose cells are all part of a larger one is left out."""
-        asked = {request_of(words_of(record), record) for record in self.runs.values()}
-        sizes: dict[str, dict[frozenset[str], Request]] = {
-            name: {} for name in reproductions if names is None or name in names
-        }
-        for name, request in sorted(filter(None, asked), key=str):
-            if name not in sizes:
-                continue
-            sizes[name][identities(self.known_cells(reproductions.get(name), request))] = request
-        known = identity_of(self.rows)
-        repetitions = []
-        for name, requests in sizes.items():
-            largest = {cells: one for cells, one in requests.items() if not any(cells < other for other in requests)}
-            for cells, request in (largest or {frozenset(): Request(device="cpu")}).items():
-                repetitions.append(self._repetition(reproductions.get(name), request, self.rows[known.isin(cells)]))
-        return repetitions
-
-    def known_cells(self, reproduction: Reproduction, request: Request) -> list[Cell]:
-        """The cells of a reproduction, with those that follow from committed rows."""
-        return reproduction.known_cells(request, self._trainings)
-
-    @cached_property
-    def _trainings(self) -> pd.DataFrame:
-        """The rows of reproductions that say how trainings ended, prepared as for a report."""
-        ran = {run for run, record in self.runs.items() if words_of(record)[:1] == ["reproduce"]}
-        ends = self.rows[self.rows["metric"].isin(ENDS) & self.rows["run_id"].isin(ran)]
-        return ends if ends.empty else prepared(ends, self.runs)
-
-    def _repetition(self, reproduction: Reproduction, request: Request, rows: pd.DataFrame) -> Repetition:
-        study = self._with_runs(reproduction.name, command_of(reproduction.name, request), rows)
+    @cache  # noqa: B019 (made once)
+    def results(self, command: str, *tasks: str) -> Results:
+        """The results of the runs of a command, by default of all ``tasks``. Raises ``NotMeasured``."""
+        runs = {run: record for run, record in self.runs.items() if study_of(record) == command}
+        rows = self.rows[self.rows["run_id"].isin(runs)]
+        rows = rows[rows["task"].isin(tasks)] if tasks else rows
         if rows.empty:
-            claims = reproduction.claims(request)
-            findings = [Finding(claim=claim, verdict=Verdict.NOT_TESTABLE, why="not measured") for claim in claims]
-            return Repetition(reproduction, study, "", findings)
-        torch.set_num_threads(int(rows["threads"].max()))  # some cells have as many threads as the machine has cores
-        drawn = prepared(rows[rows["metric"].ne(PIXELS)], study.runs)
-        conclusion = reproduction.conclude(drawn, request)
-        ran = budget(list(with_needs(self.known_cells(reproduction, request))))
-        return Repetition(reproduction, study, ran, conclusion.findings, conclusion)
+            raise NotMeasured(" ".join(["highway-bench", command, *tasks]))
+        return Results(rows, runs)
 
-    def _with_runs(self, name: str, command: str, rows: pd.DataFrame) -> Study:
-        present = set(rows["run_id"])
-        return Study(name, command, rows, {run: record for run, record in self.runs.items() if run in present})
-
-
-def words_of(record: Mapping[str, Any]) -> Words:
-    """The words of a run's command after the program's name, which may be a path."""
-    return list(record.get("command") or [""])[1:]
-
-
-def profile_of(words: Words) -> str:
-    """The profile that a command measures; empty for another command than ``run``."""
-    if not words or words[0] != "run":
-        return ""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--profile", default="standard")
-    return str(parser.parse_known_args(list(words[1:]))[0].profile)
+    def repetitions(self, names: Iterable[str] = reproductions) -> Iterator[Repetition]:
+        """Every reproduction of ``names`` that was run, at each size, unless it is part of a larger one."""
+        asked = {request: command_of(record) for record in self.runs.values() if (request := request_of(record))}
+        keys = pd.Series(keys_of(self.rows.assign(threads=1)), self.rows.index)
+        ends = prepared(self.rows[self.rows["metric"].isin(ENDS)], self.runs)
+        for name in names:
+            one = reproductions.get(name)
+            mine = [request for own, request in sorted(asked, key=str) if own == name]
+            sizes = {keys_in(one.known_cells(request, ends)): request for request in mine}
+            for cells, request in sizes.items():
+                rows = self.rows[keys.isin(cells) & self.rows["metric"].ne(PIXELS)]
+                if len(rows) and not any(cells < other for other in sizes):
+                    torch.set_num_threads(int(rows["threads"].max()))  # some cells have those of the machine's cores
+                    yield Repetition(one, asked[name, request], one.conclude(prepared(rows, self.runs), request))
 
 
-def request_of(words: Words, record: Mapping[str, Any]) -> tuple[str, Request] | None:
+def command_of(record: Mapping[str, Any]) -> str:
+    """The command of a run, without files of another machine."""
+    return HERE.sub("", shlex.join(["highway-bench", *(record.get("command") or [])[1:]]))
+
+
+def study_of(record: Mapping[str, Any]) -> str:
+    """The name of a run's command; trainings of the former ``forecast`` are those of ``decide``."""
+    _, name, *rest = [*command_of(record).split(), ""]
+    return "" if "smoke" in rest else {"forecast": "decide"}.get(name, name)
+
+
+def request_of(record: Mapping[str, Any]) -> tuple[str, Request] | None:
     """The reproduction that a run measured, and its request; ``None`` for another command."""
-    if len(words) < 2 or words[0] != "reproduce" or words[1] not in reproductions:
+    _, command, name, *_ = [*command_of(record).split(), "", ""]
+    if command != "reproduce" or name not in reproductions:
         return None
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for option in fields(Request):
-        action = "append" if takes_several(option) else "store"
-        parser.add_argument(f"--{option.name}", type=scalar_of(option), action=action)
-    given = vars(parser.parse_known_args(list(words[2:]))[0])
-    given["device"] = given["device"] or next(iter(record.get("machines") or ["cpu"]))
-    return words[1], request_for(words[1], {key: tuple(value) if isinstance(value, list) else value
-                                            for key, value in given.items()})  # fmt: skip
+    chosen: dict[str, Any] = {"device": next(iter(record.get("machines") or ["cpu"]))}
+    for one in fields(Request):
+        if given := re.findall(rf"--{one.name}[= ](\S+)", command_of(record)):
+            values = tuple(map(scalar_of(one), given))
+            chosen[one.name] = values if takes_several(one) else values[-1]
+    return name, request_for(name, chosen)
 
 
-def command_of(name: str, request: Request) -> str:
-    """The command that measures a reproduction with ``request``."""
-    words = ["highway-bench", "reproduce", name]
-    for option in fields(Request):
-        value = getattr(request, option.name)
-        for each in value if isinstance(value, tuple) else (value,):
-            words += [] if each in (None, "cpu") else [f"--{option.name}", str(each)]
-    return shlex.join(words)
-
-
-def identities(cells: Iterable[Cell]) -> frozenset[str]:
-    """Cells, and those they need, by what identifies them on every machine."""
-    return frozenset(
-        canonical({name: value for name, value in cell.columns().items() if name in IDENTITY})
-        for cell in with_needs(cells)
-    )
-
-
-def identity_of(rows: pd.DataFrame) -> pd.Series:
-    """What identifies the cell of each row."""
-    cells: Iterable[dict[str, Any]] = (values for values, _ in groups(rows, ["digest", *IDENTITY]))
-    known = {values.pop("digest"): canonical(values) for values in cells}
-    return rows["digest"].map(known)
+def keys_in(cells: Iterable[Cell]) -> frozenset[str]:
+    """The keys of cells, and of those they need; the number of threads may be that of another machine's cores."""
+    return frozenset(cell.but(threads=1).key for cell in with_needs(cells))

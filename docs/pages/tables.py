@@ -1,161 +1,118 @@
-"""Tables and values of the pages that no page of a single store has."""
+"""Tables that no page of a single store has, and what else templates call."""
+
+# ruff: noqa: F401 (templates call what is imported)
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from docs.pages.committed import Study, words_of
-from highway_bench.report import columns as column
-from highway_bench.report.columns import Record, Shown, shown
-from highway_bench.report.format import three
+from docs.pages.committed import Repetition, command_of
+from docs.pages.history import ratios
+from highway_bench.decide.tables import tables as decide_tables
+from highway_bench.peers.table import peer_table
+from highway_bench.report.choice.costs import costs_of
+from highway_bench.report.choice.kinds import KINDS
+from highway_bench.report.choice.taken import taken
+from highway_bench.report.columns import Record, Shown, missing
+from highway_bench.report.figures.overview import overview_picture
+from highway_bench.report.format import NONE, quantity, three
+from highway_bench.report.markdown import markdown_table
+from highway_bench.report.ratio import quoted
 from highway_bench.report.results import Results
-from highway_bench.report.rows import COMPARISON, CONTEST, groups, rows_of
+from highway_bench.report.rows import Runs, rows_of
+from highway_bench.reproduce.claims import Claim
+
+LABELS = {one.family: one.label for one in reversed(KINDS)}
+"""What people call a family."""
+LONG = ["recipe", "samples", "paired", "message", "label"]
+"""Columns that no file has room for."""
+COUNT = re.compile(r" \(n = [\d,]+\)")
 
 
-def by_block(
-    name: str, title: str, results: Results, table: pd.DataFrame, text: Callable[[Record], str], *, note: str = ""
-) -> Shown:
-    """One row per comparison of ``table``, and a column per block with the ``text`` of its row."""
-    settings = ["family_label", "depth"]
-    settings += [one for one in COMPARISON if one not in settings and len(table[one].drop_duplicates()) > 1]
-    records = [
-        setting | {row["block"]: text(row) for row in rows_of(part)} for setting, part in groups(table, COMPARISON)
-    ]
-    columns = [column.words(one, one.removesuffix("_label").replace("_", " ")) for one in settings]
-    columns += [column.words(block, block) for block in results.about.block_order(table["block"])]
-    return shown(name, title, pd.DataFrame(records), columns, note=note)
+def frame(table: pd.DataFrame | Shown) -> pd.DataFrame:
+    """A table as a DataFrame, with its texts if it is for print."""
+    if isinstance(table, Shown):
+        return pd.DataFrame(table.entries, columns=[head.text for head in table.heads])
+    return table
 
 
-def without_lone_blocks(study: Study) -> Study:
-    """``study`` without the trainings of contests that have one block only."""
-    if study.results is None:
-        return study
-    rows = study.results.rows
-    anywhere = [name for name in CONTEST if name not in ("machine", "machine_label")]
-    contests = groups(rows[rows["task"] == "trainability"], anywhere)
-    alone = [part.index for _, part in contests if len(set(part["label"])) == 1]
-    return replace(study, rows=study.rows.drop(pd.Index([]).append(alone)))
+def csv_text(table: pd.DataFrame | Shown) -> str:
+    """A table as the text of a file: whole numbers are exact, others have four digits."""
+    own = frame(table).drop(columns=LONG, errors="ignore").dropna(axis=1, how="all")
+    return own.to_csv(index=False, float_format=lambda one: f"{one:.0f}" if one.is_integer() else f"{one:.4g}")
 
 
-def provenance(studies: Iterable[Study]) -> Shown:
-    """One row per command, commit and machine: the runs behind a page, and how idle the machine was."""
-    records: list[dict[str, Any]] = []
-    for study in studies:
-        for run_id, rows in study.rows.groupby("run_id"):
-            record = study.runs.get(str(run_id), {})
-            waited = rows.loc[rows["metric"].eq("waited") & rows["axis"].fillna("").eq(""), "value"]
+def markdown(table: pd.DataFrame | Shown) -> str:
+    """A table in Markdown."""
+
+    def cell(one: Any) -> str:
+        if isinstance(one, str):
+            return one
+        return NONE if missing(one) else f"{one:,}" if isinstance(one, int) else three(one)
+
+    own = frame(table).rename(columns=lambda name: name.removesuffix("_label").replace("_", " "))
+    return "\n".join(markdown_table(list(own.columns), [list(map(cell, row)) for row in own.itertuples(index=False)]))
+
+
+def pivot(table: pd.DataFrame, rows: Sequence[str], column: str, text: Callable[[Record], str]) -> pd.DataFrame:
+    """One row per setting of ``rows``, and a column per value of ``column`` with the ``text`` of its row."""
+    texts = table.assign(text=[text(row) for row in rows_of(table)])
+    return texts.pivot_table("text", list(rows), column, aggfunc="first", sort=False).reset_index()
+
+
+def runs(records: Runs) -> pd.DataFrame:
+    """One row per run, oldest first."""
+    table = pd.json_normalize(list(records.values()), max_level=1).assign(
+        command=list(map(command_of, records.values()))
+    )
+    names = ["started", "finished", "command", "measured", "commit", "machines.cpu", "machines.cuda", "torch", "python"]
+    return table.reindex(columns=names).sort_values("started")
+
+
+def benchmarks(folder: Path) -> pd.DataFrame:
+    """One row per benchmark in pytest-benchmark's files ``benchmark-*.json`` of ``folder``."""
+    saved = [json.loads(path.read_bytes()) for path in sorted(folder.glob("benchmark-*.json"))]
+    return pd.json_normalize(saved, "benchmarks", ["datetime", ["commit_info", "id"]])
+
+
+def decided(results: Results) -> dict[str, Shown]:
+    """The tables of the protocol by name."""
+    return {one.name: one for one in decide_tables(results)}
+
+
+def claim_table(repetitions: Iterable[Repetition]) -> pd.DataFrame:
+    """One row per claim. ``number`` is the one that decides, or the reason for none."""
+    records = []
+    for one in repetitions:
+        for number, finding in enumerate(one.conclusion.findings, 1):
+            claim, why = finding.claim, one.conclusion.incomplete or (finding.power_text if finding.claim.needs else "")
+            deciding = finding.deciding or next(iter(finding.quantities), finding.note)
             records.append(
                 {
-                    "command": " ".join(["highway-bench", *without_paths(words_of(record))]),
-                    "python": record.get("python"),
-                    "commit": re.sub(r"\b([0-9a-f]{8})[0-9a-f]+", r"\1", all_of(rows["commit"])),
-                    **{name: all_of(rows[name]) for name in ("machine", "torch", "protocol")},
-                    "day": str(rows["time_utc"].min())[:10],
-                    "last": str(rows["time_utc"].max())[:10],
-                    "rows": len(rows),
-                    "waited": waited.astype("float64").median(),
+                    "key": f"{one.reproduction.name}-{number}",
+                    "kind": kind_of(claim),
+                    "claim": claim.statement,
+                    "verdict": "not measured" if why else str(finding.verdict),
+                    "number": why or COUNT.sub("", str(deciding)),
+                    "measured": finding.measured,
+                    "power": finding.power_text,
+                    "evidence": str(claim.evidence),
+                    "source": claim.source,
+                    "rule": claim.rule,
+                    "command": one.command,
                 }
             )
-    alike = ["command", "commit", "machine", "torch", "python", "protocol"]
-    merged = [
-        setting
-        | {"runs": len(part), "rows": part["rows"].sum(), "waited": part["waited"].median()}
-        | {"days": " to ".join(sorted({part["day"].min(), part["last"].max()}))}
-        for setting, part in groups(pd.DataFrame(records, columns=[*alike, "day", "last", "rows", "waited"]), alike)
-    ]
-    columns = [
-        column.computed("command", lambda row: f"`{row['command']}`", is_number=False),
-        column.words("commit", "commit"),
-        column.words("machine", "machine"),
-        column.words("torch", "torch"),
-        column.words("python", "Python"),
-        column.words("protocol", "protocol"),
-        column.words("days", "days"),
-        column.whole("runs", "runs"),
-        column.whole("rows", "rows used here"),
-        column.percent("waited", "steps waited for a core"),
-    ]
-    table = pd.DataFrame(merged)
-    timed = merged and table["waited"].notna().any()
-    waits = "Steps wait for a core if other programs use it: the median share of the wall time, where steps were timed."
-    return shown("provenance", "Measured by", table, columns, note=waits if timed else "")
+    return pd.DataFrame(records)
 
 
-def all_of(values: pd.Series) -> str:
-    """The distinct ``values``, joined by commas."""
-    return ", ".join(sorted(map(str, values.dropna().unique())))
-
-
-def without_paths(words: Sequence[str]) -> list[str]:
-    """The words of a command without its store and other files, which are those of another machine."""
-    chosen: list[str] = []
-    for before, word in zip(["", *words], words, strict=False):
-        if not {before, word.partition("=")[0]} & {"--store", "--out", "--log-file"}:
-            chosen.append(word)
-    return chosen
-
-
-def benchmark_table(folder: Path) -> Shown:
-    """One row per benchmark in pytest-benchmark's files ``benchmark-*.json`` of ``folder``."""
-    records = []
-    for path in sorted(folder.glob("benchmark-*.json")):
-        saved = json.loads(path.read_text(encoding="utf-8"))
-        for one in saved["benchmarks"]:
-            about = {"group": one["group"], "name": one["name"], "extra": extra_text(one["extra_info"])}
-            about |= {"rounds": one["stats"]["rounds"]}
-            about |= {"machine": saved["machine_info"]["cpu"].get("brand_raw")}
-            about |= {"commit": saved["commit_info"]["id"][:8], "day": saved["datetime"][:10]}
-            stats = {"median": one["stats"]["median"], "low": one["stats"]["q1"], "high": one["stats"]["q3"]}
-            records.append(about | stats)
-    columns = [
-        column.words("group", "group"),
-        column.words("name", "benchmark"),
-        column.spread("median", "median [quartiles]", "low", "high", "s"),
-        column.whole("rounds", "rounds"),
-        column.words("extra", "also"),
-        column.words("machine", "processor"),
-        column.words("commit", "commit"),
-        column.words("day", "day"),
-    ]
-    return shown("benchmarks", "The tool's own cost", pd.DataFrame(records), columns)
-
-
-def extra_text(value: Any) -> str:
-    """What a benchmark stored besides its times, as text."""
-    if isinstance(value, dict):
-        return "; ".join(f"{name} {extra_text(item)}" for name, item in value.items())
-    return three(value) if isinstance(value, float) else str(value)
-
-
-def peer_spans(table: pd.DataFrame) -> str:
-    """The range of our time over each peer's, over all sizes and modes, in a sentence."""
-    decided = table[table["verdict"].ne("undecided") & table["ratio"].notna()]
-    spans = [(peer, part["ratio"].min(), part["ratio"].max()) for peer, part in decided.groupby("peer")]
-    return "; ".join(f"`{peer}` {three(least)} to {three(most)}" for peer, least, most in spans)
-
-
-def duration_table(runs: Mapping[str, Mapping[str, Any]]) -> Shown:
-    """One row per command: the cells that its runs measured, and the hours that they took."""
-    records = []
-    for record in runs.values():
-        if record.get("finished"):
-            begin, end = (pd.Timestamp(record[name]) for name in ("started", "finished"))
-            words = " ".join(["highway-bench", *without_paths(words_of(record))])
-            hours = (end - begin).total_seconds() / 3600
-            records.append({"command": words, "cells": record.get("measured"), "hours": hours})
-    table = pd.DataFrame(records, columns=["command", "cells", "hours"])
-    table = table.groupby("command", sort=True).sum().reset_index()
-    columns = [
-        column.computed("command", lambda row: f"`{row['command']}`", is_number=False),
-        column.whole("cells", "cells measured"),
-        column.number("hours", "hours"),
-    ]
-    note = "Hours from the start of a run to its end, summed over the runs of a command."
-    return shown("durations", "How long the runs took", table, columns, note=note)
+def kind_of(claim: Claim) -> str:
+    """The kind of a claim that is counted apart."""
+    if "lecture" in claim.source:
+        return "lecture"
+    return "one number" if claim.exact else "one-sided" if claim.irrefutable else "trained or timed"

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from benches import cost_known
-from docs.pages.known_cost import FILE, known_cost_table
 from highway_bench.cell import Cell
-from highway_bench.report.markdown import shown_lines
 from highway_bench.results import Store
 
 SMALL = [
@@ -41,7 +39,7 @@ def test_a_setting_is_measured_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.setattr(cost_known, "settings", lambda: SMALL)
-    rows = tmp_path / FILE
+    rows = tmp_path / cost_known.FILE
     cost_known.main(["--rows", str(rows), "--minutes", "0"])
     assert not rows.exists()
     assert cost_known.main(["--rows", str(rows)]) == 0
@@ -73,22 +71,22 @@ def test_a_setting_that_failed_is_named(
     """Its networks need more memory than there is."""
     monkeypatch.setattr(cost_known, "settings", lambda: [SMALL[0].but(depth=10**9)])
     monkeypatch.setattr(cost_known, "predictions", lambda cell: {})
-    assert cost_known.main(["--rows", str(tmp_path / FILE)]) == 1
+    assert cost_known.main(["--rows", str(tmp_path / cost_known.FILE)]) == 1
     assert (
         "trainability highway dense depth 1000000000 width 8 digits seed 0: oom (not run: " in capsys.readouterr().err
     )
-    assert not (tmp_path / FILE).exists()
+    assert not (tmp_path / cost_known.FILE).exists()
 
 
 def test_the_table_has_the_range_of_each_ratio(tmp_path: Path) -> None:
-    path = tmp_path / FILE
-    assert not known_cost_table(path).entries
+    path = tmp_path / cost_known.FILE
+    assert cost_known.judge(path)[2] == ""
     line = {"family": "dense", "machine": "a-cpu", "commit": "c" * 40, "peak_bytes": 100, "seconds": 2.0}
     line |= {"closed_form_bytes": 150, "closed_form_seconds": 6.0}
     both = [{"predicted_bytes": 95, "predicted_seconds": 1.0}, {"predicted_bytes": 104, "predicted_seconds": 3.0}]
     older = {"predicted_bytes": 9, "predicted_seconds": 9.0, "commit": "b" * 40}
     diverged = {"predicted_bytes": 100, "predicted_seconds": 1.0, "seconds": None}
     path.write_text("".join(json.dumps(line | one) + "\n" for one in (older, *both, diverged)))
-    text = "\n".join(shown_lines(known_cost_table(path)))
+    text = "\n".join(cost_known.judge(path))
     assert "| dense | 3 | 2 | 0.950 to 1.04 | 1.50 to 1.50 | 0.500 to 1.50 | 3.00 to 3.00 |" in text
     assert "a-cpu at cccccccc" in text
