@@ -66,11 +66,6 @@ def machine_of(old_name: str, evidence: Mapping[str, Any]) -> str:
     return old_name
 
 
-def known_under(old_name: str) -> frozenset[str]:
-    """The machines on record that had this name."""
-    return frozenset(period.machine for period in ON_RECORD if period.former == old_name)
-
-
 def is_told_apart(name: str, entry: Mapping[str, Any]) -> bool:
     """Whether ``name`` is of one machine: it is not one that a version up to 0.2 gave to every processor of a brand.
 

@@ -12,7 +12,7 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.report.choice.columns import BITS
 from highway_bench.report.choice.kinds import LayerKind
 from highway_bench.report.choice.ranking import CRITERIA, Ranking, depths_of, ranking
-from highway_bench.report.format import NONE, between, quantity, three
+from highway_bench.report.format import NONE, between, counted, quantity, three
 from highway_bench.success.ladder import TRAINS
 
 ROWS: Final = {1: 7, 2: 3}
@@ -60,7 +60,7 @@ def how_sure(one: Ranking) -> str:
         )
     if not one.as_good:
         return f"All {others} others are behind" if others > 1 else "The other one is behind"
-    return f"{len(one.as_good)} of {others} may be as good"
+    return f"{counted(len(one.as_good), 'other')} may be as good"
 
 
 def answer_lines(table: pd.DataFrame, kind: LayerKind, depth: int, what: str) -> list[str]:

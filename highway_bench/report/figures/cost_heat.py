@@ -26,7 +26,7 @@ REACH: Final = 2.0
     "step-time",
     title="training step ÷ pre-norm's",
     caption="Steps timed in turn, one thread on a CPU; below each ratio the larger half of its 95 % interval over "
-    "processes. Columns: family and depth.",
+    "processes. Columns: family and its greatest depth.",
     needs="the throughput task with pre-norm in the same rounds",
     order=50,
     columns=1,
@@ -40,7 +40,7 @@ def step_time_ratio(results: Results) -> list[Panel]:
 @register_figure(
     "layer-bytes",
     title="bytes saved by a layer ÷ pre-norm's",
-    caption="Activations that a layer saves for the backward pass: exact counts. Columns: family and depth.",
+    caption="Activations that a layer saves for the backward pass: exact counts. Columns: family and its greatest depth.",
     needs="the memory task with pre-norm",
     order=60,
     columns=1,
@@ -53,6 +53,7 @@ def bytes_ratio(results: Results) -> list[Panel]:
 
 def _panel(table: pd.DataFrame, ratio: str) -> list[Panel]:
     known = table[table[ratio].notna()]
+    known = known[known["depth"].eq(known.groupby("kind")["depth"].transform("max"))]
     if known["connection"].nunique() < 2:
         return []
     described = [
