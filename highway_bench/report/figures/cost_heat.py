@@ -40,7 +40,7 @@ def step_time_ratio(results: Results) -> list[Panel]:
 @register_figure(
     "layer-bytes",
     title="bytes saved by a layer ÷ pre-norm's",
-    caption="Activations that a layer saves for the backward pass: exact counts. Columns: family and its greatest depth.",
+    caption="What a layer saves for the backward pass, counted exactly. Columns: family and its greatest depth.",
     needs="the memory task with pre-norm",
     order=60,
     columns=1,

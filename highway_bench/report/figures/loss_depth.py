@@ -50,7 +50,7 @@ def loss_by_depth(results: Results) -> list[Panel]:
     panels = []
     for contest, part in contests:
         rungs = part[part["final_loss"].notna()]
-        if not np.isfinite(rungs["final_loss"]).any() or (len(contests) > 1 and rungs["block"].nunique() == 1):
+        if not np.isfinite(rungs["final_loss"]).any() or (len(contests) > 1 and len(set(rungs["block"])) == 1):
             continue  # a connection alone is compared with none
         own = of_blocks(style, rungs["block"])
         draw = partial(
