@@ -14,10 +14,12 @@ from typing import Any
 
 from highway_bench.asv_suite.measuring import RATIO
 from highway_bench.asv_suite.series import HistoryCell
-from highway_bench.history.compare import CONFIDENCE, Compared, Precision
+from highway_bench.history.compare import EXCLUDED, LEAST, Compared, Precision, joint
 from highway_bench.history.files import Point
-from highway_bench.history.gate import EXCLUDED, LEAST, WINDOW, GateVerdict, verdict_on
+from highway_bench.history.gate import verdict_on
+from highway_bench.history.limits import WINDOW
 from highway_bench.history.lines import LEVEL, TREND, Followed, Line, Rise, rises
+from highway_bench.history.verdicts import GateVerdict
 
 POINT_PROCESSES = 3
 DRIFT = 1.01  # a commit
@@ -43,7 +45,7 @@ def draw(pairs: Iterator[Sequence[float]], series: int, slower: float = 1.0) -> 
 
     ``slower`` multiplies every ratio.
     """
-    confidence = 1 - 2 * (1 - CONFIDENCE) / series
+    confidence = joint(series)
     precision = Precision(half_width=LEAST - 1, confidence=confidence, excluded=EXCLUDED)
     compared = Compared(HistoryCell("", "", 0), seconds=([1.0], [1.0]), wall=[2.0])
     for ratio, _ in pairs:

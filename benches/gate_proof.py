@@ -35,9 +35,10 @@ from highway_bench.asv_suite.measuring import RATIO, SAMPLES, SECONDS
 from highway_bench.asv_suite.process import PackageProcess
 from highway_bench.asv_suite.series import HistoryCell
 from highway_bench.history import Paths
-from highway_bench.history.compare import Compared, one_pair, path_of
-from highway_bench.history.gate import GateVerdict
+from highway_bench.history.builds import path_of
+from highway_bench.history.compare import Compared, one_pair
 from highway_bench.history.machine import this_machine
+from highway_bench.history.verdicts import GateVerdict
 from highway_bench.provenance.git import git
 from highway_bench.report.markdown import markdown_table
 
@@ -109,7 +110,7 @@ def pair(cells: Sequence[HistoryCell], kind: str, number: int) -> dict[str, list
 
 def name_of(cell: HistoryCell) -> str:
     """A cell as it is named in the pool."""
-    return " ".join(map(str, cell))
+    return " ".join(map(str, cell)).strip()
 
 
 def point(cells: Sequence[HistoryCell], number: int) -> dict[str, float]:
@@ -120,7 +121,7 @@ def point(cells: Sequence[HistoryCell], number: int) -> dict[str, float]:
             blocks = [cell.block for cell in cells if (cell.family, cell.depth) == (family, depth)]
             where = {"family": family, "depth": depth, "samples": SAMPLES, "seconds": SECONDS, "seed": number}
             for block, found in process.ask("ratios", blocks=blocks, **where).items():
-                values[name_of(HistoryCell(block, family, depth))] = round(found[0], 5)
+                values[name_of(HistoryCell(block, family, depth))] = round(found["ratio"], 5)
     return values
 
 

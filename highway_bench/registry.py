@@ -34,7 +34,8 @@ class Registry(Generic[T]):
 
     ``kind`` is the noun in messages. ``package`` is the package whose public modules are imported at the first look-up,
     so a new file needs no further registration. ``group`` is the entry-point group for other packages. An entry point
-    is a module, or an object in one; loading it must run the registration.
+    is a module, or an object in one; loading it runs the registration. One that names a class and registers nothing is
+    an alias of ``module:class``, where the kind has such names.
     """
 
     def __init__(self, kind: str, *, package: str | None = None, group: str | None = None) -> None:
@@ -43,6 +44,7 @@ class Registry(Generic[T]):
         self.group = group
         self._entries: dict[str, T] = {}
         self._modules: dict[str, str] = {}
+        self._aliases: dict[str, str] = {}
         self._loaded = False
         self._broken: BadInput | None = None
 
@@ -70,6 +72,11 @@ class Registry(Generic[T]):
             return self._entries[name]
         except KeyError:
             raise UnknownName(self.kind, name, self.names()) from None
+
+    def alias_of(self, name: str) -> str:
+        """``module:class`` if an entry point of this ``name`` is an alias, else ``name``."""
+        self._load()
+        return self._aliases.get(name, name)
 
     def module_of(self, name: str) -> str:
         """The name of the module that defines the entry ``name``."""
@@ -131,7 +138,9 @@ class Registry(Generic[T]):
         if self.group is not None:
             for point in entry_points(group=self.group):
                 with _importing(f"plug-in {point.value!r} ({self.kind} {point.name!r})"):
-                    point.load()
+                    loaded = point.load()
+                    if isinstance(loaded, type) and point.name not in self._entries:
+                        self._aliases[point.name] = f"{loaded.__module__}:{loaded.__qualname__}"
 
 
 def parsed(path: Path) -> ast.Module:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.metadata
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -148,6 +150,15 @@ def test_entry_points_register_at_the_first_look_up(monkeypatch: pytest.MonkeyPa
     assert things.names() == ["mine"]
     assert things.get("mine") == 1
     assert loaded == [[]]
+
+
+def test_an_entry_point_of_a_class_that_registers_nothing_is_an_alias(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = SimpleNamespace(name="ordered", value="collections:OrderedDict", load=lambda: OrderedDict)
+    monkeypatch.setattr("highway_bench.registry.entry_points", lambda group: [point])
+    things: Registry[int] = Registry("thing", group="things")
+    assert things.alias_of("ordered") == "collections:OrderedDict"
+    assert things.alias_of("another") == "another"
+    assert "ordered" not in things
 
 
 def test_an_entry_point_that_fails_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:

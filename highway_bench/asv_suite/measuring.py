@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..measure.operations import Operations
 from .process import CellLacking, PackageProcess, RequestFailed
-from .series import BY_NAME, HistoryCell, Suite
+from .series import BY_NAME, SERIES, HistoryCell, Judged, Suite
 
 PROCESSES, MOST_PROCESSES = 3, 6  # in which a step's ratio is timed
 PRECISION = 0.03  # half-width of every ratio's interval from which on no process is added
@@ -26,7 +26,8 @@ TRAINING = {
 }
 RATIO, FLOP, SLOWDOWN, LOSS = (BY_NAME[name] for name in ("ratio", "flop", "slowdown", "log_loss"))
 TIMES = ("ratio", "seconds", "gpu_seconds")
-COUNTED = (FLOP.name, *Operations._fields)
+MEMORY = {"peak_bytes": "peak", "saved_bytes": "saved_activations"}  # series, and the metrics of the task
+COUNTED = [series.name for series in SERIES if series.judged is Judged.EXACT and series.name not in MEMORY]
 
 
 class SeriesKey(NamedTuple):
@@ -43,26 +44,27 @@ Values = dict[SeriesKey, list[float] | str]
 def measure_point(suite: Suite, device: str, *, quick: bool) -> Values:
     """The values of the package that this interpreter's path finds first: n/a where it has no API for asv."""
     values: Values = {}
+    suite = suite.on(device)
     time_cells(suite, device, values, quick)
     with PackageProcess(sys.path, device, 0) as process:
         for cell in suite.cells(SLOWDOWN, quick=quick):
             fields = {"phase": "forward-backward", "recipe": {"seconds": 0.1, "samples": 10}}
             add(values, cell, ["slowdown"], asked(process, "measured", cell, task="throughput", fields=fields))
     with ThreadPoolExecutor() as side_by_side:  # what is not timed
-        running = [side_by_side.submit(measure, suite, device, values, quick) for measure in (count_cells, train_cells)]
-    for one in running:
-        one.result()  # raises what it raised
-    return values
+        counted = side_by_side.submit(count_cells, sys.path, device, suite.cells(FLOP, quick=quick))
+        train_cells(suite, device, values, quick)
+    return values | counted.result()
 
 
-def count_cells(suite: Suite, device: str, values: Values, quick: bool) -> None:
-    """Add the exact counts, in a process of their own."""
-    with PackageProcess(sys.path, device, 0) as process:
-        for cell in suite.cells(FLOP, quick=quick):
+def count_cells(path: Sequence[str], device: str, cells: Iterable[HistoryCell], tree: Path | None = None) -> Values:
+    """The exact counts of the package that ``path`` finds first, in a process of their own."""
+    values: Values = {}
+    with PackageProcess(path, device, 0, tree) as process:
+        for cell in cells:
             add(values, cell, COUNTED, asked(process, "counts", cell))
             memory = asked(process, "measured", cell, task="memory", fields={"phase": "train-step"})
-            renamed = {"peak_bytes": "peak", "saved_bytes": "saved_activations"}
-            add(values, cell, renamed, memory)
+            add(values, cell, MEMORY, memory)
+    return values
 
 
 def train_cells(suite: Suite, device: str, values: Values, quick: bool) -> None:
@@ -78,10 +80,11 @@ def train_cells(suite: Suite, device: str, values: Values, quick: bool) -> None:
 
 
 def time_cells(suite: Suite, device: str, values: Values, quick: bool) -> None:
-    """Add ratios and seconds, with a sample for each process. Blocks of one family and depth are timed in turn."""
-    groups: dict[tuple[str, int], list[str]] = {}
+    """Add ratios and seconds, with a sample for each process. Blocks of one family, depth and size are timed in
+    turn."""
+    groups: dict[tuple[str, int, str], list[str]] = {}
     for cell in suite.cells(RATIO, quick=quick):
-        groups.setdefault((cell.family, cell.depth), []).append(cell.block)
+        groups.setdefault((cell.family, cell.depth, cell.size), []).append(cell.block)
     for number in range(MOST_PROCESSES):
         wide = {
             where: blocks
@@ -90,13 +93,15 @@ def time_cells(suite: Suite, device: str, values: Values, quick: bool) -> None:
             or not precise([values.get(SeriesKey("ratio", HistoryCell(block, *where)), "") for block in blocks])
         }
         with PackageProcess(sys.path, device, number) as process:
-            for (family, depth), blocks in wide.items():
+            for where, blocks in wide.items():
+                family, depth, size = where
                 try:
                     found = process.ask(
                         "ratios",
                         blocks=blocks,
                         family=family,
                         depth=depth,
+                        size=size,
                         samples=SAMPLES,
                         seconds=SECONDS,
                         seed=number,
@@ -106,7 +111,7 @@ def time_cells(suite: Suite, device: str, values: Values, quick: bool) -> None:
                 except RequestFailed as error:
                     found = dict.fromkeys(blocks, str(error))
                 for block, times in found.items():
-                    add(values, HistoryCell(block, family, depth), ["ratio"] if quick else TIMES, times)
+                    add(values, HistoryCell(block, *where), ["ratio"] if quick else TIMES, times)
 
 
 def precise(samples: Sequence[list[float] | str]) -> bool:

@@ -7,6 +7,7 @@ message}``. The measured package is reached only through its ``asv_api``, which 
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import os
 import statistics
@@ -25,6 +26,7 @@ from ..measure.gpu_watch import stopwatch_of
 from ..measure.operations import count_operations
 from ..measure.yardsticks import YardstickStep
 from ..os_names import pin
+from .series import HistoryCell
 
 API_MODULES = ("highway_bench.asv_api", "highway_bench.door")  # the current name, then that of the first commits
 PHASE = "forward-backward"
@@ -49,7 +51,7 @@ class Requests:
         self.work: Any = None
 
     def ratios(
-        self, blocks: Sequence[str], family: str, depth: int, samples: int, seconds: float, seed: int
+        self, blocks: Sequence[str], family: str, depth: int, samples: int, seconds: float, seed: int, size: str = ""
     ) -> dict[str, dict[str, float] | str | None]:
         """Each block's step time over the yard-stick's, ``ratio``, and its ``seconds``, medians over rounds of all of
         them in turn; on a GPU also ``gpu_seconds``, without the launching of kernels.
@@ -60,14 +62,14 @@ class Requests:
         found: dict[str, dict[str, float] | str | None] = {}
         for block in blocks:
             try:
-                works[block] = self.built(block, family, depth)
+                works[block] = self.built(block, family, depth, size)
             except Lacking:
                 found[block] = None
             except Exception as error:  # one block's failure must not cost the others' values
                 found[block] = f"{type(error).__name__}: {error}"
         if not works:
             return found
-        plain = works.get("plain") or self.built("plain", family, depth)
+        plain = works.get("plain") or self.built("plain", family, depth, size)
         width = plain.x.shape[2 if plain.x.ndim == 3 else 1]
         yardstick = YardstickStep(yardstick_of(family, plain.x.ndim), width, depth, plain.x, PHASE)
         arms = works | {"yard-stick": yardstick}
@@ -91,26 +93,41 @@ class Requests:
             found[block] = {"ratio": ratio, "seconds": statistics.median(times), **on_gpu}
         return found
 
-    def counts(self, block: str, family: str, depth: int) -> dict[str, int]:
+    def load(self, blocks: Sequence[str], families: Sequence[str]) -> None:
+        """Load what is to be measured, until one block and family can be; raises the first error if none can."""
+        errors: list[Exception] = []
+        for family, block in itertools.product(families, blocks):
+            try:
+                self.call(self.api.cell, "throughput", block, family, 1, **sizes_of(family, self.device))
+                self.check_source(block, family)
+            except Exception as error:
+                errors.append(error)
+            else:
+                return
+        raise next((error for error in errors if not isinstance(error, Lacking)), errors[0])
+
+    def counts(self, block: str, family: str, depth: int, size: str = "") -> dict[str, int]:
         """The exact counts of a step: operators, kernels, FLOP and bytes."""
-        work = self.built(block, family, depth)
+        work = self.built(block, family, depth, size)
         flop = count_flops(work.step)
         work.restore()
         operations = count_operations(work.step)
         return {"flop": flop, **operations._asdict()}
 
-    def measured(self, task: str, block: str, family: str, depth: int, fields: dict[str, Any]) -> dict[str, Any]:
+    def measured(
+        self, task: str, block: str, family: str, depth: int, fields: dict[str, Any], size: str = ""
+    ) -> dict[str, Any]:
         """The metrics that the package's own task measures at a cell."""
-        sizes = {} if "nominal_width" in fields else sizes_of(family, self.device)
+        sizes = {} if "nominal_width" in fields else sizes_of(family, self.device, size)
         metrics: dict[str, Any] = self.call(
             self.api.measured, task, block, family, depth, **sizes, device=self.device, **fields
         )
         return metrics
 
-    def prepare(self, block: str, family: str, depth: int) -> None:
+    def prepare(self, block: str, family: str, depth: int, size: str = "") -> None:
         """Build the workload of ``step``."""
         self.work = None  # two at a time may not fit
-        self.work = self.built(block, family, depth)
+        self.work = self.built(block, family, depth, size)
 
     def step(self) -> tuple[float, float]:
         """Seconds of one step, without and with the wait for the core.
@@ -126,9 +143,9 @@ class Requests:
         self.work.restore()
         return seconds, wall
 
-    def built(self, block: str, family: str, depth: int) -> Any:
+    def built(self, block: str, family: str, depth: int, size: str = "") -> Any:
         """The prepared workload of a cell, warmed up."""
-        sizes = sizes_of(family, self.device)
+        sizes = sizes_of(family, self.device, size)
         work = self.call(
             self.api.workload, "throughput", block, family, depth, phase=PHASE, device=self.device, **sizes
         )
@@ -178,13 +195,10 @@ def lacking(error: Exception) -> bool:
     return unknown_field or type(error).__name__ in ("UnknownName", "Skip")
 
 
-def sizes_of(family: str, device: str) -> dict[str, int]:
-    """Plain's width, the batch size and the snap of a timed cell; larger on a GPU, which small cells do not load."""
-    kind = family.partition("-")[0]
-    widths = {"dense": (128, 1024), "conv": (16, 128)}.get(kind, (64, 1024))
-    batches = {"dense": (128, 1024)}.get(kind, (16, 64))
-    large = device == "cuda"
-    return {"nominal_width": widths[large], "batch_size": batches[large], "snap": 64 if large else 8}
+def sizes_of(family: str, device: str, size: str = "") -> dict[str, int]:
+    """Plain's width, the batch size and the snap of a timed cell."""
+    width, batch = HistoryCell("", family, 0, size).sizes(device)
+    return {"nominal_width": width, "batch_size": batch, "snap": 64 if device == "cuda" else 8}
 
 
 def yardstick_of(family: str, axes: int) -> str:

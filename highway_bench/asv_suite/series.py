@@ -8,6 +8,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 FAMILY_DEPTH, DEEP, OTHER_DEPTH = 4, (10, 50, 100), 10
@@ -61,14 +63,50 @@ BY_NAME = {series.name: series for series in SERIES}
 
 
 class HistoryCell(NamedTuple):
-    """What is measured: a stack of ``depth`` layers of a block and a family."""
+    """What is measured: a stack of ``depth`` layers of a block and a family.
+
+    ``size`` is plain's width and the batch size, such as ``64x512``; without it they are those of the family.
+    """
 
     block: str
     family: str
     depth: int
+    size: str = ""
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The block and the family; a package's own layer comes first."""
+        return (self.family, self.block) if is_own(self.family) else (self.block, self.family)
+
+    def sizes(self, device: str) -> tuple[int, int]:
+        """Plain's width and the batch size; larger on a GPU, which small cells do not load."""
+        if self.size:
+            width, batch = map(int, self.size.split("x"))
+            return width, batch
+        kind, large = self.family.partition("-")[0], device == "cuda"
+        widths = {"dense": (128, 1024), "conv": (16, 128)}.get(kind, (64, 1024))
+        batches = {"dense": (128, 1024)}.get(kind, (16, 64))
+        return widths[large], batches[large]
+
+    def described(self, device: str) -> str:
+        """The cell with its width and batch size."""
+        return f"{self} · {' × '.join(map(str, self.sizes(device)))}"
 
     def __str__(self) -> str:
-        return f"{self.block} · {self.family} · {self.depth} layers"
+        return f"{' · '.join(self.names)} · {self.depth} layers"
+
+
+@cache
+def _families_here() -> frozenset[str]:
+    from ..declared import declared_in
+
+    folder = Path(__file__).resolve().parents[1] / "families"
+    return frozenset(str(entry["name"]) for entry in declared_in(sorted(folder.glob("*.py"))))
+
+
+def is_own(family: str) -> bool:
+    """Whether a family is a layer of another package than this one."""
+    return family not in _families_here()
 
 
 class Group(NamedTuple):
@@ -81,8 +119,12 @@ class Group(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What its cells have in common, for the pages: ``dense · 10 layers``."""
-        return " · ".join(f"{value} layers" if axis == "depth" else str(value) for axis, value in self.constant.items())
+        """What its cells have in common, for the pages: ``dense · 10 layers``; of own layers, also their sizes."""
+        values = [f"{value} layers" if axis == "depth" else str(value) for axis, value in self.constant.items()]
+        families = {cell.family for cell in self.cells}
+        if "size" not in self.axes and all(map(is_own, families)):
+            values.append(" × ".join(map(str, self.cells[0].sizes("cpu"))) + ", on a GPU 1024 × 64")
+        return " · ".join(values)
 
     @property
     def cells(self) -> list[HistoryCell]:
@@ -102,25 +144,43 @@ class Group(NamedTuple):
 class Suite(NamedTuple):
     """The blocks and families that a package follows.
 
-    ``core`` blocks are measured in every family and in deep stacks of the family ``deep``, ``others`` at one cell each.
-    ``timed`` are the families besides ``deep`` in which quick points time the core blocks; the gate is as fast as these
-    are few.
+    ``core`` blocks are measured in every family and in deep stacks of the family ``deep``, by default the first own
+    layer or else ``dense``; ``others`` at one cell each. Quick points time the core blocks in ``deep``, in all own
+    layers and in the families ``timed``; the gate is as fast as these are few. ``sizes`` are further widths and batch
+    sizes of own layers on a CPU. A family is a name, or ``module:layer``.
     """
 
     core: tuple[str, ...]
     families: tuple[str, ...]
     others: tuple[str, ...] = ()
-    deep: str = "dense"
+    deep: str = ""
     timed: tuple[str, ...] = ()
+    sizes: tuple[tuple[int, int], ...] = ((64, 512),)
+
+    def on(self, device: str) -> Suite:
+        """What is measured on ``device``."""
+        return self if device == "cpu" else self._replace(sizes=())
+
+    @property
+    def own(self) -> list[str]:
+        """The followed families that are layers of another package."""
+        return [name for name in dict.fromkeys((*self.families, self.deep or "dense")) if is_own(name)]
+
+    @property
+    def stacked(self) -> str:
+        """The family of the deep stacks."""
+        return self.deep or next(iter(self.own), "dense")
 
     @property
     def groups(self) -> list[Group]:
         """asv's classes; one without a cell is left out."""
-        depth, deep = {"depth": FAMILY_DEPTH}, {"family": self.deep}
+        depth, deep = {"depth": FAMILY_DEPTH}, {"family": self.stacked}
+        sizes = [f"{width}x{batch}" for width, batch in self.sizes]
         every = (
             Group("Families", {"block": self.core, "family": self.families}, depth, "Core blocks."),
             Group("Depths", {"block": self.core, "depth": DEEP}, deep, "Core blocks in deeper stacks."),
             Group("Others", {"block": self.others}, deep | {"depth": OTHER_DEPTH}, "The other blocks."),
+            Group("Sizes", {"block": self.core, "family": self.own, "size": sizes}, depth, "Own layers, larger."),
         )
         return [group for group in every if all(group.axes.values())]
 
@@ -145,4 +205,6 @@ class Suite(NamedTuple):
         """Whether quick points time the cell."""
         if cell.block not in self.core:
             return False
-        return cell.depth in DEEP if cell.family == self.deep else cell.family in self.timed
+        if cell.family == self.stacked and not cell.size:
+            return cell.depth in DEEP
+        return cell.family in self.timed or is_own(cell.family)

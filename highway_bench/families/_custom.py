@@ -272,8 +272,11 @@ def _custom_class(base: type[Any], name: str, vmap: bool, traits: Traits, copies
 def make_family(name: str, **options: Any) -> Family:
     """The family called ``name``, or of the factory ``module:factory`` or ``FILE.py:factory``, with ``options``.
 
+    An entry point may name such a factory, if it is a class.
+
     Raises ``BadInput`` for an unknown name (with near names), an unknown option, or a factory that cannot be imported.
     """
+    name = name if ":" in name else families.alias_of(name)
     if ":" in name:
         unknown = options.keys() - set(OPTIONS)
         if unknown:
@@ -288,4 +291,5 @@ def make_family(name: str, **options: Any) -> Family:
 
 def select_families(*patterns: str) -> list[str]:
     """The names of registered families that match ``patterns`` (shell wildcards), and users' own as they are."""
-    return [name for one in patterns for name in ([one] if ":" in one else families.select(one))]
+    given = [one if ":" in one else families.alias_of(one) for one in patterns]
+    return [name for one in given for name in ([one] if ":" in one else families.select(one))]

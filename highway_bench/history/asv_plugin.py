@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import tomllib
+from collections.abc import Iterable
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,8 @@ from asv.environment import ExistingEnvironment
 from asv.plugins.virtualenv import Virtualenv
 from asv.repo import NoRepository
 
-from highway_bench.history.environment import HERE, requirements, series_name
+from highway_bench.history.asv_command import SOURCE
+from highway_bench.history.environment import HERE, pinned, requirements, series_name
 
 COMMIT = "HIGHWAY_BENCH_HISTORY_COMMIT"
 TIME = "HIGHWAY_BENCH_HISTORY_TIME"
@@ -57,8 +61,8 @@ class Current(ExistingEnvironment):  # type: ignore[misc]
 class Commits(Virtualenv):  # type: ignore[misc]
     """A virtual environment in which asv installs one commit after the other, on top of the packages installed here.
 
-    It sees the packages of this interpreter, so torch (several GB) is installed once. asv builds each commit, and
-    measures the commit's package, not this checkout.
+    It sees the packages of this interpreter, so torch (several GB) is installed once. asv builds each commit, with the
+    commit's own requirements, and measures the commit's package, not this checkout.
     """
 
     tool_name = "commits"
@@ -66,7 +70,6 @@ class Commits(Virtualenv):  # type: ignore[misc]
     def __init__(self, conf: Any, python: str, given: dict[str, str], tagged_env_vars: dict[Any, str]) -> None:
         super().__init__(conf, python, given | requirements(), tagged_env_vars)
         self._executable = sys.executable
-        self._source = Path(os.environ.get(ROOT) or conf.repo)
 
     @classmethod
     def matches(cls, python: str) -> bool:
@@ -84,12 +87,35 @@ class Commits(Virtualenv):  # type: ignore[misc]
     def _setup(self) -> None:
         util.check_call([sys.executable, "-m", "virtualenv", "--no-periodic-update", "-p", sys.executable, self._path])
         here = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
-        # Only paths are written. An editable install's own .pth file is not followed, so this checkout stays hidden.
-        target = Path(self._path, "lib", f"python{HERE}", "site-packages", "packages_of_the_creator.pth")
-        target.write_text("".join(f"{path}\n" for path in here), encoding="utf-8")
-        project = tomllib.loads((self._source / "pyproject.toml").read_text(encoding="utf-8"))
-        # The build's requirements, most of which are installed here already.
-        self._run_pip(["install", "--quiet", *project.get("build-system", {}).get("requires", ["setuptools"])])
+        # Only paths are written. An editable install's own .pth file is not followed, so this checkout stays hidden;
+        # highway-bench, which may be one, comes last.
+        paths = dict.fromkeys([*here, str(SOURCE)])
+        target = self.packages / "packages_of_the_creator.pth"
+        target.write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
+
+    @property
+    def packages(self) -> Path:
+        """The folder in which the commit is installed."""
+        return Path(self._path, "lib", f"python{HERE}", "site-packages")
+
+    def _build_project(self, repo: Any, commit_hash: str, build_dir: str) -> None:
+        file = Path(build_dir, "pyproject.toml")
+        project = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        self._add(project.get("build-system", {}).get("requires", ["setuptools"]))
+        super()._build_project(repo, commit_hash, build_dir)
+
+    def _install_project(self, repo: Any, commit_hash: str, build_dir: str) -> None:
+        super()._install_project(repo, commit_hash, build_dir)
+        installed = distributions(name=self._project, path=[str(self.packages)])
+        self._add(one for found in installed for one in found.requires or () if "extra ==" not in one)
+
+    def _add(self, needed: Iterable[str]) -> None:
+        """Install what is not here already, but no other torch or highway-bench."""
+        packages = [one for one in needed if re.split(r"[^\w.-]", one)[0] not in pinned()]
+        constraints = Path(self._path, "constraints.txt")
+        constraints.write_text("".join(f"{name}=={version}\n" for name, version in pinned().items()), encoding="utf-8")
+        if packages:
+            self._run_pip(["install", "--quiet", "-c", str(constraints), *packages])
 
 
 class WithoutGit(NoRepository):  # type: ignore[misc]

@@ -1,33 +1,33 @@
 """Compare two commits: steps timed in turn, in several pairs of processes; the ratio with its interval.
 
-Each commit's files are unpacked into a folder of their own. One process of each commit runs, both on the same core, and
-the two take their steps in turn, in random order, so whatever else the machine does affects both alike. Some conditions
-last as long as a process, such as its memory layout, and would look like a difference between the commits. Therefore
-fresh pairs are started until the ratio's interval is narrow enough, and the interval is that of the pairs' ratios.
+Each commit is installed into an environment of its own (see ``builds``). One process of each commit runs, both on the
+same core, and the two take their steps in turn, in random order, so whatever else the machine does affects both alike.
+Some conditions last as long as a process, such as its memory layout, and would look like a difference between the
+commits. Therefore fresh pairs are started until the ratio's interval is narrow enough, and the interval is that of the
+pairs' ratios.
 """
 
 from __future__ import annotations
 
-import io
 import math
 import random
-import sys
-import tarfile
-import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
+from enum import StrEnum
 from typing import NamedTuple
 
+from highway_bench.asv_suite.measuring import SeriesKey, count_cells
 from highway_bench.asv_suite.process import CellLacking, PackageProcess, RequestFailed
-from highway_bench.asv_suite.series import HistoryCell
+from highway_bench.asv_suite.series import BY_NAME, HistoryCell, Series
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
-from highway_bench.history.archives import extract
+from highway_bench.history.builds import build_sides, path_of
 from highway_bench.history.limits import MOST_PAIRS
 from highway_bench.history.paths import Paths
+from highway_bench.history.working_folder import exclusive
 from highway_bench.measure.statistics import IntervalEstimate, hodges_lehmann, log10_interval
 
 ROUNDS, SECONDS = 20, 0.5  # the least of a cell in a pair, the seconds being those of the timed steps added up
@@ -35,6 +35,13 @@ LEAST_PAIRS = 6
 EARLY_PAIRS = 4  # after which a slow-down may be excluded
 CONFIDENCE = 0.99  # one-sided, that a slow-down is excluded
 DIFFERENCE = 0.025  # relative: the smallest that matters, and the half-width of an interval that is narrow enough
+LEAST = 1 + DIFFERENCE
+EXCLUDED = 1.05  # the slow-down that a series must exclude where its interval is still wide
+
+
+def joint(cells: int) -> float:
+    """The confidence of a two-sided interval, if one of ``cells`` must not be slower by chance (Bonferroni)."""
+    return 1 - 2 * (1 - CONFIDENCE) / max(cells, 1)
 
 
 class Precision(NamedTuple):
@@ -53,6 +60,15 @@ class Precision(NamedTuple):
         """Raise ``BadInput`` for fewer pairs than an interval needs."""
         if not LEAST_PAIRS <= self.least <= self.most:
             raise BadInput(f"an interval needs {LEAST_PAIRS} pairs of processes or more, not {self.least}")
+
+
+class StepChange(StrEnum):
+    """What a comparison shows of a cell at the second commit."""
+
+    SLOWER = "slower"
+    FASTER = "faster"
+    NEITHER = "no difference detected"
+    UNDECIDED = "undecided"
 
 
 @dataclass
@@ -98,14 +114,48 @@ class Compared:
         """The share of the wall time in which the steps waited for a core."""
         return 1 - math.fsum(map(math.fsum, self.seconds)) / math.fsum(self.wall)
 
-    @property
-    def verdict(self) -> str:
-        ratio = self.ratio()
-        if ratio.low > 1:
-            return "slower"
-        return "faster" if ratio.high < 1 else "no difference detected"
+    def change(self, confidence: float) -> StepChange:
+        """Slower or faster: by the interval, and by an estimate of 2.5 % or more."""
+        excluded = self.excludes(EXCLUDED)
+        if len(self.ratios) < LEAST_PAIRS and not excluded:
+            return StepChange.UNDECIDED
+        ratio = self.ratio(confidence)
+        if ratio.high < 1 and ratio.value <= 1 / LEAST:
+            return StepChange.FASTER
+        if ratio.low > 1 and ratio.value >= LEAST:
+            return StepChange.SLOWER
+        return StepChange.NEITHER if excluded or ratio.high / ratio.value <= LEAST else StepChange.UNDECIDED
 
 
+class ValueChange(NamedTuple):
+    """A series' values at two commits; ``after`` is why it failed at the second, if it did. ``machine`` is empty where
+    the values were measured just now."""
+
+    series: Series
+    cell: HistoryCell
+    before: float
+    after: float | str
+    device: str = "cpu"
+    machine: str = ""
+
+
+@exclusive
+def compare_counts(
+    paths: Paths, first: str, second: str, cells: Sequence[HistoryCell], device: str = "cpu"
+) -> list[ValueChange]:
+    """The exact counts of ``cells`` that differ between two commits."""
+    trees = build_sides(paths, [git.commit_of(paths.root, name) for name in (first, second)], device)
+    with ThreadPoolExecutor() as side_by_side:
+        before, after = side_by_side.map(lambda tree: count_cells(path_of(tree), device, cells, tree), trees)
+    changes = []
+    for (name, cell), old in before.items():
+        new = after[SeriesKey(name, cell)]
+        if isinstance(old, list) and old and new and new != old:
+            changes.append(ValueChange(BY_NAME[name], cell, old[0], new if isinstance(new, str) else new[0], device))
+    return changes
+
+
+@exclusive
 def compare(
     paths: Paths,
     first: str,
@@ -131,24 +181,21 @@ def compare(
     order = random.Random(seed)
     commits = [git.commit_of(paths.root, name) for name in (first, second)]
     compared = [Compared(cell) for cell in dict.fromkeys(cells)]
-    with ExitStack() as stack:
-        trees = [Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="commit-"))).resolve() for _ in commits]
-        for commit, tree in zip(commits, trees, strict=True):
-            unpack(paths.root, commit, tree)
-        for number in range(rule.most):
-            wanted = [one for one in compared if not one.is_done(rule)]
-            if not wanted or time.monotonic() - begin >= rule.seconds:
-                break
-            with ExitStack() as processes:
-                sides = [processes.enter_context(PackageProcess(path_of(tree), device, number, tree)) for tree in trees]
-                for one in wanted:
-                    if time.monotonic() - begin >= rule.seconds:
-                        break
-                    try:
-                        one_pair(sides, one, order)
-                    except (CellLacking, RequestFailed) as reason:
-                        one.reason, one.failed = str(reason), isinstance(reason, RequestFailed)
-            report(f"{number + 1} pairs of processes, {len(wanted)} of {len(compared)} cells")
+    trees = build_sides(paths, commits, device)
+    for number in range(rule.most):
+        wanted = [one for one in compared if not one.is_done(rule)]
+        if not wanted or time.monotonic() - begin >= rule.seconds:
+            break
+        with ExitStack() as processes:
+            sides = [processes.enter_context(PackageProcess(path_of(tree), device, number, tree)) for tree in trees]
+            for one in wanted:
+                if time.monotonic() - begin >= rule.seconds:
+                    break
+                try:
+                    one_pair(sides, one, order)
+                except (CellLacking, RequestFailed) as reason:
+                    one.reason, one.failed = str(reason), isinstance(reason, RequestFailed)
+        report(f"{number + 1} pairs of processes, {len(wanted)} of {len(compared)} cells")
     if all(one.reason and not one.failed for one in compared):
         raise NothingMeasured(
             f"no cell can be compared at {first} and {second}: {compared[0].cell}: {compared[0].reason}"
@@ -170,14 +217,3 @@ def one_pair(sides: Sequence[PackageProcess], compared: Compared, order: random.
     compared.ratios.append(math.exp(hodges_lehmann(logs)))
     for mine, new in zip(compared.seconds, times, strict=True):
         mine.extend(new)
-
-
-def path_of(tree: Path) -> list[str]:
-    """The path of a process that measures the package in ``tree``, which comes before what is installed."""
-    return [str(folder) for folder in (tree / "src", tree) if folder.is_dir()] + sys.path
-
-
-def unpack(root: Path, commit: str, folder: Path) -> None:
-    """Write a commit's files into ``folder``. Unlike a work tree, this changes nothing in the repository."""
-    with tarfile.open(fileobj=io.BytesIO(git.archive(root, commit))) as archive:
-        extract(archive, folder)

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
+def pinned() -> dict[str, str]:
+    """The packages that no commit replaces, with their versions here."""
+    found = {}
+    for name in ("torch", "highway-bench"):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
 def requirements() -> dict[str, str]:
     """torch's minor version, which is part of every series' identity."""
-    try:
-        return {"torch": ".".join(version("torch").split("+")[0].split(".")[:2])}
-    except PackageNotFoundError:
-        return {}
+    return {name: ".".join(known.split("+")[0].split(".")[:2]) for name, known in pinned().items() if name == "torch"}
 
 
 def series_name() -> str:

@@ -24,6 +24,7 @@ BENCHMARKS = "benchmarks.json"
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*\Z")  # of a machine: it is a folder's name
 RESULT_VERSION = 2  # asv 0.6's
 MACHINE_VERSION = 1
+NO_GPU = "none"  # the gpu of a machine's entry where the CPU computes
 VALUE_COLUMNS = ("result", "stats_q_25", "stats_q_75", "stats_repeat")
 
 BenchmarkRow = dict[str, Any]  # a file's row of one benchmark, by column

@@ -13,35 +13,35 @@ import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 
 from highway_bench.asv_suite.series import SERIES, Judged, Suite
-from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
 from highway_bench.history import git
-from highway_bench.history.compare import CONFIDENCE, DIFFERENCE, LEAST_PAIRS, Compared, Precision, compare
-from highway_bench.history.files import Result, read_json, read_results, write_json
+from highway_bench.history.builds import NotBuilt
+from highway_bench.history.compare import (
+    CONFIDENCE,
+    EXCLUDED,
+    LEAST_PAIRS,
+    Compared,
+    Precision,
+    StepChange,
+    compare,
+    joint,
+)
+from highway_bench.history.environment import series_name
+from highway_bench.history.files import Result, read_results
 from highway_bench.history.limits import WINDOW
-from highway_bench.history.lines import Followed, Line, Rise, lines_of, rises
+from highway_bench.history.lines import Followed, Line, Rise, followed_in, lines_of, rises
 from highway_bench.history.machine import Machine
 from highway_bench.history.paths import CONFIGURATION, Paths
+from highway_bench.history.verdicts import GateVerdict, covering, store_verdict
 from highway_bench.history.working_folder import exclusive
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.provenance.load import Load
 
-LEAST = 1 + DIFFERENCE  # the estimated slow-down of an alarm
-EXCLUDED = 1.05  # the slow-down that a series must exclude where its interval is still wide
 SECONDS = 400.0  # for confirmation
-JUDGED = "judged.json"  # the verdicts of the last gate that timed again, by the commit that it judged
 ELSEWHERE = "not timed again: a point of another machine, or --no-confirm"
-
-
-class GateVerdict(StrEnum):
-    """What became of a series that got worse; the worst first."""
-
-    REGRESSION = "regression"
-    UNDECIDED = "undecided"
-    UNCONFIRMED = "not confirmed"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Lost:
 @dataclass(frozen=True)
 class Culprit:
     """The commit since which series regressed, or the last of the ``commits`` among which it is: those after the one
-    that was measured before it."""
+    that was measured before it. ``blocks`` are the blocks that regressed, or the package's own layers."""
 
     commit: str
     subject: str
@@ -84,7 +84,7 @@ class Culprit:
 class GateReport:
     """The gate's result. ``judged`` is the number of series with a recent point and one before it, or timed in turn
     without; ``first`` are the machines whose point at HEAD is their first one; ``load`` says what disturbed the machine
-    during confirmation."""
+    during confirmation; ``not_built`` is why a commit could not be timed again."""
 
     findings: list[GateFinding] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
@@ -94,6 +94,7 @@ class GateReport:
     lines: list[str] = field(default_factory=list)
     load: str = ""
     culprits: list[Culprit] = field(default_factory=list)
+    not_built: NotBuilt | None = None
 
     def of(self, verdict: GateVerdict) -> list[GateFinding]:
         """The findings with this verdict."""
@@ -105,7 +106,8 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
     """Look for regressions in the last ``window`` measured commits of every machine that was measured at HEAD.
 
     With ``here``, this machine's proposals are timed in turn with the last good commit; nothing more starts after
-    ``seconds``. Those of other machines stay undecided. If this machine has no point with which HEAD can be compared,
+    ``seconds``. Those of other machines stay undecided. A verdict is stored, and holds for the rises that it covers. If
+    this machine has no point with which HEAD can be compared,
     all times of a quick point are timed in turn with the last commit that has a point of any machine. Points whose
     machine is not told apart are judged by nothing. Raises ``NothingMeasured`` where HEAD has no point on any machine,
     since older points say nothing about HEAD, and where no series has two points to compare. Raises ``BadInput`` for a
@@ -124,7 +126,7 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
     mine: list[Rise] = []
     if here is not None and (here.name not in machines or here.name in report.first):
         measured = {result.commit for one in machines.values() for results in one for result in results}
-        mine = unmeasured(here.name, suite, accepted, order, measured)
+        mine = unmeasured(here, suite, accepted, order, measured)
     if here is not None and mine:
         report.judged += len(mine)
         report.machines = sorted({*report.machines, here.name})
@@ -144,22 +146,30 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
         )
     timed = [one for one in proposed if one.of.series.judged is Judged.TIMED]
     report.findings += [GateFinding(one, GateVerdict.REGRESSION) for one in proposed if one not in timed]
-    mine += [one for one in timed if here is not None and one.of.machine == here.name]
-    others = [one for one in timed if one not in mine]
-    report.findings += [GateFinding(one, GateVerdict.UNDECIDED, remark=ELSEWHERE) for one in others]
-    if here is not None and mine:
+    fresh: list[Rise] = []
+    for one in (*mine, *timed):
+        known = covering(paths.results, one, order)
+        if known is not None:
+            remark = f"judged at {known.head[:8]}"
+            report.findings.append(GateFinding(one, GateVerdict(known.verdict), known.interval, remark=remark))
+        elif here is not None and one.of.machine == here.name:
+            fresh.append(one)
+        else:
+            report.findings.append(GateFinding(one, GateVerdict.UNDECIDED, remark=ELSEWHERE))
+    if here is not None and fresh:
         load = Load.now()
-        report.findings += [
-            one
-            for one in confirmed(paths, here, mine, seconds)
-            if one.verdict is not GateVerdict.UNCONFIRMED or not math.isnan(one.rise.before)
-        ]
+        for finding in confirmed(paths, here, fresh, seconds, report):
+            report.findings.append(finding)
+            if finding.verdict is not GateVerdict.UNDECIDED and finding.ratio is not None:
+                store_verdict(paths.results, finding.rise, finding.verdict, finding.ratio, order)
         report.load = str(load.since())
-    found = worst(report.findings)
+    found = [
+        one
+        for one in worst(report.findings)
+        if one.verdict is not GateVerdict.UNCONFIRMED or not math.isnan(one.rise.before)
+    ]
     report.findings = sorted(found, key=lambda one: (one.rise.of.machine, one.rise.of.cell, one.rise.of.name))
     report.culprits = list(culprits(report.of(GateVerdict.REGRESSION), paths, commits))
-    if here is not None:
-        write_json(paths.working / JUDGED, {commits[-1]: {key_of(one.rise): one.verdict for one in report.findings}})
     return report
 
 
@@ -204,27 +214,20 @@ def proposals(
 def rises_to_list(paths: Paths) -> list[tuple[Rise, Result]]:
     """The rises in the points to be ``shown`` that asv's page lists, each with its machine's newest point.
 
-    They are those of the last commits that each machine measured. Of times, a rise that the last gate timed again is
-    listed if it was confirmed, and any other from 5 % on.
+    They are those of the last commits that each machine measured. Of times, a rise that a gate timed again is listed if
+    it was confirmed, and any other from 5 % on.
     """
     order = {commit: number for number, commit in enumerate(git.line_of(paths.root))}
-    suite, accepted, path = paths.suite(), accepted_rises(paths, order), paths.working / JUDGED
-    judged = read_json(path) if path.is_file() else {}
+    suite, accepted = paths.suite(), accepted_rises(paths, order)
     found: dict[Followed, tuple[Rise, Result]] = {}
     for results in itertools.chain.from_iterable(points_of_machines(paths.shown, order).values()):
         lines = lines_of(results, suite, accepted, order)
         for rise in rises(lines, recent_commits(results, WINDOW)):
-            newest = lines[rise.of][-1][0]
-            verdict = judged.get(newest, {}).get(key_of(rise))
-            small = rise.of.series.judged is Judged.TIMED and rise.change < EXCLUDED - 1
-            if verdict == GateVerdict.REGRESSION or (verdict != GateVerdict.UNCONFIRMED and not small):
+            timed = rise.of.series.judged is Judged.TIMED
+            known = covering(paths.results, rise, order) if timed else None
+            if known.verdict == GateVerdict.REGRESSION if known else not timed or rise.change >= EXCLUDED - 1:
                 found.setdefault(rise.of, (rise, results[-1]))
     return list(found.values())
-
-
-def key_of(rise: Rise) -> str:
-    """The machine and the series that rose, for a file of verdicts."""
-    return f"{rise.of.machine} {rise.of.name}"
 
 
 def recent_commits(results: Sequence[Result], window: int) -> list[str]:
@@ -233,7 +236,11 @@ def recent_commits(results: Sequence[Result], window: int) -> list[str]:
 
 
 def unmeasured(
-    machine: str, suite: Suite, accepted: Mapping[str, str | None], order: Mapping[str, int], measured: Collection[str]
+    here: Machine,
+    suite: Suite,
+    accepted: Mapping[str, str | None],
+    order: Mapping[str, int],
+    measured: Collection[str],
 ) -> list[Rise]:
     """The times of a quick point, each proposed as risen since the last commit before HEAD in ``measured``; none where
     there is no such commit. Series whose rise since then is ``accepted`` are left out."""
@@ -243,10 +250,10 @@ def unmeasured(
         return []
     names = {key: name for name, key in suite.names.items()}
     every = [
-        Followed(series, cell, machine, f"blocks.{names[series, cell]}")
+        Followed(series, cell, here.name, f"blocks.{names[series, cell]}", series_name(), here.device)
         for series in SERIES
         if series.judged is Judged.TIMED
-        for cell in suite.cells(series, quick=True)
+        for cell in suite.on(here.device).cells(series, quick=True)
     ]
     return [
         Rise(of, math.nan, math.nan, head, good)
@@ -264,7 +271,7 @@ def culprits(regressed: Iterable[GateFinding], paths: Paths, order: Sequence[str
     for one in regressed:
         by_commit.setdefault((one.rise.commit, one.rise.good), []).append(one)
     for (commit, good), many in sorted(by_commit.items(), key=lambda item: order.index(item[0][0])):
-        blocks = dict.fromkeys(one.rise.of.cell.block for one in many)
+        blocks = dict.fromkeys(one.rise.of.cell.names[0] for one in many)
         commits = order.index(commit) - order.index(good)
         yield Culprit(commit, git.subject(paths.root, commit), commits, len(many), tuple(blocks))
 
@@ -316,19 +323,25 @@ def check(paths: Paths, window: int = WINDOW) -> None:
         raise BadInput("uncommitted changes: the gate judges commits, so commit or stash them first")
 
 
-def confirmed(paths: Paths, here: Machine, proposed: Sequence[Rise], seconds: float) -> Iterable[GateFinding]:
-    """The verdict on each proposed time, HEAD being timed in turn with the last good commit of each."""
+def confirmed(
+    paths: Paths, here: Machine, proposed: Sequence[Rise], seconds: float, report: GateReport
+) -> Iterable[GateFinding]:
+    """The verdict on each proposed time, HEAD being timed in turn with the last good commit of each.
+
+    ``report`` receives why one could not be built.
+    """
     by_good: dict[str, list[Rise]] = {}
     for one in proposed:
         by_good.setdefault(one.good, []).append(one)
-    confidence = 1 - 2 * (1 - CONFIDENCE) / len(proposed)  # two-sided, of all together; Bonferroni's correction
+    confidence = joint(len(proposed))
     end = time.monotonic() + seconds
     for number, (good, many) in enumerate(by_good.items()):
         left = (end - time.monotonic()) / (len(by_good) - number)
         rule = Precision(confidence=confidence, seconds=left, excluded=EXCLUDED)
         try:
             compared = compare(paths, good, "HEAD", [one.of.cell for one in many], precision=rule, device=here.device)
-        except (BadInput, NothingMeasured) as reason:
+        except HighwayBenchError as reason:
+            report.not_built = reason if isinstance(reason, NotBuilt) else report.not_built
             for one in many:
                 yield GateFinding(one, GateVerdict.UNDECIDED, remark=str(reason))
             continue
@@ -343,20 +356,14 @@ def verdict_on(rise: Rise, compared: Compared, confidence: float = 2 * CONFIDENC
         return GateFinding(rise, GateVerdict.UNCONFIRMED, remark=compared.reason)
     if compared.reason:
         return GateFinding(rise, GateVerdict.UNDECIDED, remark=compared.reason)
-    if compared.excludes(EXCLUDED):
-        ratio = compared.ratio(2 * CONFIDENCE - 1)
-        return GateFinding(rise, GateVerdict.UNCONFIRMED, ratio, compared.waited)
-    if len(compared.ratios) < LEAST_PAIRS:
+    change = compared.change(confidence)
+    if change is StepChange.UNDECIDED and len(compared.ratios) < LEAST_PAIRS:
         remark = f"{len(compared.ratios)} pairs of processes until the time was up, of at least {LEAST_PAIRS}"
         return GateFinding(rise, GateVerdict.UNDECIDED, remark=remark)
-    ratio = compared.ratio(confidence)
-    if ratio.low > 1 and ratio.value >= LEAST:
-        verdict = GateVerdict.REGRESSION
-    elif ratio.high / ratio.value <= LEAST:
-        verdict = GateVerdict.UNCONFIRMED
-    else:
-        verdict = GateVerdict.UNDECIDED
-    return GateFinding(rise, verdict, ratio, compared.waited)
+    verdicts = {StepChange.SLOWER: GateVerdict.REGRESSION, StepChange.UNDECIDED: GateVerdict.UNDECIDED}
+    verdict = verdicts.get(change, GateVerdict.UNCONFIRMED)
+    interval = compared.ratio(2 * CONFIDENCE - 1 if compared.excludes(EXCLUDED) else confidence)
+    return GateFinding(rise, verdict, interval, compared.waited)
 
 
 def lost_series(head: Result, suite: Suite, lines: Mapping[Followed, Line], recent: Collection[str]) -> Iterable[Lost]:
@@ -370,7 +377,7 @@ def lost_series(head: Result, suite: Suite, lines: Mapping[Followed, Line], rece
         key = names.get(value.series.partition(".")[2])
         if key is None or value.point is not None:
             continue
-        of = Followed(*key, head.machine, value.series)
+        of = followed_in(head, key, value.series)
         if value.value is None:
             yield Lost(of, "failed")
         elif of in lines and key in expected:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from pathlib import Path
 
 from highway_bench.errors import BadInput
@@ -9,12 +11,8 @@ from highway_bench.history.paths import CONFIGURATION
 from highway_bench.provenance.git import git, git_bytes
 
 # The history's own outputs and text, which do not affect measurements.
-NOT_MEASURED = (":(exclude)reports", ":(exclude)docs", ":(exclude)*.md")
-
-
-def archive(root: Path, commit: str) -> bytes:
-    """A tar archive of a commit's files."""
-    return git_bytes(root, "archive", "--format=tar", commit)
+FOLDERS, SUFFIX = ("reports", "docs"), ".md"
+NOT_MEASURED = (*(f":(exclude){folder}" for folder in FOLDERS), f":(exclude)*{SUFFIX}")
 
 
 def has_git(root: Path) -> bool:
@@ -44,6 +42,32 @@ def commit_of(root: Path, name: str) -> str:
 def date_of(root: Path, commit: str) -> int:
     """A commit's author date in milliseconds: what asv orders by."""
     return 1000 * int(git(root, "show", "-s", "--format=%at", commit))
+
+
+def tree_of(root: Path, commit: str) -> str:
+    """A hash of a commit's measured files."""
+    names = git(root, "ls-tree", "-r", commit).splitlines()
+    measured = [
+        line for line in names if not line.endswith(SUFFIX) and line.partition("\t")[2].partition("/")[0] not in FOLDERS
+    ]
+    return hashlib.sha256("\n".join(measured).encode()).hexdigest()[:40]
+
+
+def patches(root: Path, span: str) -> dict[str, str]:
+    """The commits of a range on its first-parent line, by the ids of their patches."""
+    text = git_bytes(root, "log", "--first-parent", "-m", "-p", "--no-ext-diff", "--no-color", span)
+    ids = git_bytes(root, "patch-id", "--stable", given=text).decode().splitlines()
+    return dict(line.split() for line in ids)
+
+
+def web_page(root: Path) -> str | None:
+    """The address of a commit's page, without the commit, where the remote ``origin`` has one."""
+    try:
+        address = git(root, "remote", "get-url", "origin")
+    except BadInput:
+        return None
+    match = re.match(r"(?:https?://(?:[^@/]+@)?|ssh://git@|git@)([^/:]+)(?::\d+)?[:/](.+?)(?:\.git)?/?$", address)
+    return f"https://{match[1]}/{match[2]}/commit/" if match else None
 
 
 def subject(root: Path, commit: str) -> str:

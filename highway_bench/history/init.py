@@ -11,6 +11,7 @@ from highway_bench.history.files import write_text
 from highway_bench.history.paths import CONFIGURATION
 
 GROUPS = ("highway_bench.blocks", "highway_bench.families")  # of entry points
+FURTHER = ("conv", "transformer")  # families in which a package's blocks are followed, besides dense
 BASELINES = ("plain", "residual", "pre-norm")  # the blocks in which a package's layers are followed
 BENCHMARKS = '''"""What asv follows at this package's commits. asv imports this module, so it must not import torch."""
 
@@ -20,9 +21,7 @@ from highway_bench.asv_suite.series import Suite
 SUITE = Suite(
     core={core!r},
     families={families!r},
-    deep={deep!r},
-    timed={timed!r},
-)
+{more})
 globals().update(benchmarks(SUITE))
 '''
 CONFIG = """{{
@@ -39,13 +38,13 @@ CONFIG = """{{
     "install_command": ["in-dir={{env_dir}} python -m pip install --no-deps --force-reinstall {{wheel_file}}"],
     "install_timeout": 600,
     "env_dir": "reports/asv/.working/env",
-    "results_dir": "reports/asv/.working/scratch",
+    "results_dir": "reports/asv/results",
     "html_dir": "reports/asv/html",
     // Rises that were meant: a pattern of series, and the commit that rose. Say why in a comment.
     "regressions_first_commits": {{}}
 }}
 """
-IGNORED = ("/reports/asv/.working/", "/reports/asv/html/", "/reports/site/")
+IGNORED = ("/reports/asv/.working/", "/reports/asv/html/", "/reports/asv/results/benchmarks.json", "/reports/site/")
 
 
 def write_history(root: Path) -> list[Path]:
@@ -70,9 +69,8 @@ def write_history(root: Path) -> list[Path]:
         "benches/history/__init__.py": "",
         "benches/history/blocks.py": BENCHMARKS.format(
             core=blocks or BASELINES,
-            families=families or ("dense", "conv", "transformer"),
-            deep=families[0] if families else "dense",
-            timed=families[1:] if families else ("conv", "transformer"),
+            families=families or ("dense", *FURTHER),
+            more="" if families else f"    timed={FURTHER!r},\n",
         ),
     }
     if there := [name for name in files if (root / name).exists()]:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from highway_bench.asv_suite.series import HistoryCell, Judged, Series, Suite
-from highway_bench.history.files import Point, Result
+from highway_bench.history.files import NO_GPU, Point, Result
 
 LEVEL = 5  # points before the newest that give its level
 PROPOSED = 1.02  # a ratio's rise over its level from which on it is timed again
@@ -29,17 +29,19 @@ Line = list[tuple[str, Point]]
 
 
 class Followed(NamedTuple):
-    """A series of the table at a cell, on one machine; ``name`` is asv's."""
+    """A series of the table at a cell, on one machine and its device; ``name`` is asv's."""
 
     series: Series
     cell: HistoryCell
     machine: str
     name: str
+    environment: str = ""
+    device: str = "cpu"
 
 
 class Rise(NamedTuple):
     """A series that got worse: its value before and now, the first bad commit and the last good one before it. The
-    values are NaN where none is stored."""
+    values are NaN where none is stored. ``level`` is that of all points since."""
 
     of: Followed
     before: float
@@ -47,6 +49,7 @@ class Rise(NamedTuple):
     commit: str
     good: str
     trend: bool = False  # a slow rise, and no step
+    level: float = math.nan
 
     @property
     def change(self) -> float:
@@ -69,7 +72,7 @@ def lines_of(
         for name, point in result.points.items():
             if (key := names.get(name.partition(".")[2])) is None:
                 continue
-            followed = Followed(*key, result.machine, name)
+            followed = followed_in(result, key, name)
             identity = result.identity(name)
             if identities.setdefault(followed, identity) == identity:
                 lines.setdefault(followed, []).insert(0, (result.commit, point))
@@ -79,6 +82,12 @@ def lines_of(
                 (at, point) for at, point in lines[followed] if commit is not None and order[at] >= order[commit]
             ]
     return {followed: line for followed, line in lines.items() if line}
+
+
+def followed_in(result: Result, key: tuple[Series, HistoryCell], name: str) -> Followed:
+    """The series ``key``, which a result has under this ``name``."""
+    device = "cpu" if result.data["params"].get("gpu", NO_GPU) == NO_GPU else "cuda"
+    return Followed(*key, result.machine, name, str(result.data.get("env_name", "")), device)
 
 
 def rises(lines: Mapping[Followed, Line], recent: Collection[str]) -> Iterable[Rise]:
@@ -136,7 +145,8 @@ def step(of: Followed, line: Line, recent: Collection[str]) -> Iterable[Rise]:
     before_it = newest[max(0, split - LEVEL) : split]
     if min(statistics.median(values[split:]), values[-1]) > limit_of(of.series, before_it):
         level = statistics.median(point.value for _, point in before_it)
-        yield Rise(of, level, values[-1], newest[split][0], newest[split - 1][0])
+        after = max(levels[-1], statistics.median(values[split:]))
+        yield Rise(of, level, values[-1], newest[split][0], newest[split - 1][0], level=after)
 
 
 def _spread(values: Sequence[float]) -> float:
@@ -166,4 +176,5 @@ def trend(of: Followed, line: Line, recent: Collection[str]) -> Iterable[Rise]:
     steps = len(newest) - 1
     if low > 0 and math.exp(slope * steps) >= DRIFTED:
         # scipy's intercept is the value at the first point of the line through the medians
-        yield Rise(of, math.exp(middle), math.exp(middle + slope * steps), newest[1][0], newest[0][0], trend=True)
+        last = math.exp(middle + slope * steps)
+        yield Rise(of, math.exp(middle), last, newest[1][0], newest[0][0], trend=True, level=last)

@@ -7,6 +7,7 @@ that a killed run leaves nothing behind that counts.
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,36 +15,47 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from highway_bench.asv_suite.series import SERIES
-from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.asv_command import AsvFailed, asv
+from highway_bench.history.builds import NotBuilt, NotImported, build, check_import, path_of
 from highway_bench.history.environment import series_name
-from highway_bench.history.files import MACHINE, Result, copy_file, read_result, read_results, result_paths
+from highway_bench.history.files import (
+    BENCHMARKS,
+    MACHINE,
+    Result,
+    copy_file,
+    read_result,
+    read_results,
+    result_paths,
+    write_json,
+)
 from highway_bench.history.importing import HASH, NO_COMMIT
 from highway_bench.history.machine import Machine, check_clash, write_entry
 from highway_bench.history.paths import CONFIGURATION, Paths
+from highway_bench.history.verdicts import forget_verdicts
 from highway_bench.history.working_folder import exclusive
 from highway_bench.writing import writing
 
 
 @dataclass
 class Measured:
-    """A run's results by commit, a line for each commit without any, the benchmarks that failed, and other lines.
+    """A run's results by commit, the reason for each commit without any, the benchmarks that failed, and other lines.
 
     ``dirty``: the point is that of a tree with uncommitted changes, which is shown and never stored.
     """
 
     machine: str
     results: dict[str, Result] = field(default_factory=dict)
-    without: list[str] = field(default_factory=list)
+    without: list[HighwayBenchError] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     dirty: bool = False
 
     def checked(self) -> Measured:
-        """This; raises ``NothingMeasured`` where no commit has a result."""
+        """This; raises the newest commit's reason where no commit has a result."""
         if not self.results:
-            raise NothingMeasured(f"nothing was measured: {'; '.join(self.without)}")
+            raise type(self.without[-1])(f"nothing was measured: {'; '.join(map(str, self.without))}")
         return self
 
 
@@ -62,7 +74,8 @@ def measure_here(
     The point of a clean tree is stored, unless its commit has one: then nothing is measured, except with ``replace``,
     where a full point can replace a quick one, or where series of the stored one failed. Without git, ``commit`` names
     the commit; if it is not given, the import of the point must name it. ``out`` is another folder for the point.
-    Raises ``BadInput`` for a ``commit`` that is not HEAD, and for ``out`` where changes are not committed.
+    Raises ``BadInput`` for a ``commit`` that is not HEAD, and for ``out`` where changes are not committed;
+    ``NotImported`` for a package that fails to import.
     """
     with_git = git.has_git(paths.root)
     if commit and not with_git and not HASH.match(commit):
@@ -91,6 +104,7 @@ def measure_here(
     with writing(target):  # before minutes of measuring
         target.mkdir(parents=True, exist_ok=True)
         TemporaryFile(dir=target).close()
+    check_import(paths, full, machine.device, path_of(paths.root))
     arguments = ["-E", "current", "--set-commit-hash", full]
     environment = {
         "HIGHWAY_BENCH_HISTORY_COMMIT": full,
@@ -106,9 +120,9 @@ def measure_here(
     if point is not None:
         if target == paths.uncommitted:  # a point of earlier changes
             shutil.rmtree(target, ignore_errors=True)
-        measured.results[full] = moved(point, target)
+        measured.results[full] = moved(paths, point, target)
     else:
-        measured.without.append(f"{full[:8]}: n/a, {why_nothing(paths.scratch / machine.name)}")
+        measured.without.append(why_nothing(paths, machine, full))
     return measured.checked()
 
 
@@ -136,14 +150,20 @@ def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = Tr
     if len(wanted) < len(commits):
         measured.lines.append(f"{len(commits) - len(wanted)} of {len(commits)} commits have a point already")
     for one in wanted:
+        try:
+            packages = build(paths, one)  # where asv finds it
+            check_import(paths, one, machine.device, [str(packages), *sys.path], packages)
+        except (NotBuilt, NotImported) as reason:
+            measured.without.append(reason)
+            continue
         listed = paths.working / "commits.txt"
         with writing(listed):
             listed.write_text(one, encoding="utf-8")
         point = asv_run(paths, machine, ["-E", "commits", f"HASHFILE:{listed}"], quick, {}, {}, measured)
         if point is not None:
-            measured.results[one] = moved(point, paths.results)
+            measured.results[one] = moved(paths, point, paths.results)
         else:
-            measured.without.append(f"{one[:8]}: n/a, {why_nothing(paths.scratch / machine.name)}")
+            measured.without.append(why_nothing(paths, machine, one))
     return measured.checked()
 
 
@@ -166,12 +186,15 @@ def stored(folder: Path, machine: str) -> dict[str, Result]:
     return {one.commit: one for one in results if one.data["env_name"] == series_name()}
 
 
-def why_nothing(folder: Path) -> str:
-    """Why the run that wrote into a machine's scratch folder has no value."""
+def why_nothing(paths: Paths, machine: Machine, commit: str) -> NothingMeasured:
+    """Why the run that wrote into a machine's scratch folder has no value of ``commit``."""
+    folder = paths.scratch / machine.name
     failed = [name for path in result_paths(folder) for name in read_result(path).failures]
     if failed:
-        return f"all {len(failed)} series failed: the commit does not build or import, and asv's output says why"
-    return "the commit does not build, predates the benchmarks, or has none of their blocks (is its package installed?)"
+        return NothingMeasured(f"{commit[:8]}: n/a, all {len(failed)} series failed, and asv's output says why")
+    return NothingMeasured(
+        f"{commit[:8]}: n/a, it predates the benchmarks, or has none of their blocks (is its package installed?)"
+    )
 
 
 def asv_run(
@@ -211,12 +234,18 @@ def asv_run(
     return None
 
 
-def moved(point: Result, target: Path) -> Result:
+def moved(paths: Paths, point: Result, target: Path) -> Result:
     """Move a point, with its machine's entry, from the scratch folder into a folder of points, where it replaces one
-    that may be under the machine's former name."""
+    that may be under the machine's former name, and the verdicts on that.
+
+    A stored point gets the hash of its commit's files.
+    """
     folder, before = target / point.machine, stored(target, point.machine).get(point.commit)
     copy_file(point.path.with_name(MACHINE), folder / MACHINE)
-    copy_file(point.path, folder / point.path.name)
+    tree = {"tree": git.tree_of(paths.root, point.commit)} if target == paths.results else {}
+    write_json(folder / point.path.name, point.data | tree)
+    paths.list_benchmarks(point.path.parents[1] / BENCHMARKS)
+    forget_verdicts(folder, point.commit)
     if before is not None and before.path.parent != folder:
         before.path.unlink()
     shutil.rmtree(point.path.parents[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,18 @@ class Paths:
         if not (isinstance(accepted, dict) and all(isinstance(one, str | None) for one in accepted.values())):
             raise BadInput(f"{path.name}: regressions_first_commits is no object of patterns and commits")
         return configuration
+
+    @property
+    def is_read_by_asv(self) -> bool:
+        """Whether asv's own commands read the points: where the configuration names their folder."""
+        return (self.root / str(self.configuration()["results_dir"])).resolve() == self.results
+
+    def list_benchmarks(self, listed: Path) -> None:
+        """Put asv's list of benchmarks next to the points, if its own commands read them."""
+        if self.is_read_by_asv:
+            with writing(self.results):
+                self.results.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(listed, self.results / listed.name)
 
     def configured(self, name: str, **changes: Any) -> Path:
         """Write asv's configuration with absolute folders, and with ``changes``, as ``name`` into the working folder.

@@ -6,6 +6,7 @@ import posixpath
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from highway_bench.errors import NothingMeasured
 from highway_bench.history import git
@@ -55,10 +56,17 @@ def publish(paths: Paths, *, scripts: bool = True) -> Published:
     if not machines:
         raise NothingMeasured("there are no points to publish: run highway-bench history run first")
     discover(paths)
+    paths.list_benchmarks(paths.shown / BENCHMARKS)
     results = list(read_results(paths.shown))
     keep_measured(paths.shown / BENCHMARKS, results)
     # The gate's regressions are listed below, instead of asv's.
-    changes = {"results_dir": paths.shown, "html_dir": paths.html, "regressions_first_commits": {".*": None}}
+    changes: dict[str, Any] = {
+        "results_dir": paths.shown,
+        "html_dir": paths.html,
+        "regressions_first_commits": {".*": None},
+    }
+    if "show_commit_url" not in paths.configuration() and (page := git.web_page(paths.root)):
+        changes["show_commit_url"] = page
     status = asv(paths, "publish", ["--no-pull"], changes, quiet=True)
     if status:
         raise AsvFailed(f"asv publish ended with status {status}; its output is above")

@@ -18,12 +18,13 @@ def git(folder: Path, *arguments: str) -> str:
     return git_bytes(folder, *arguments).decode().strip()
 
 
-def git_bytes(folder: Path, *arguments: str) -> bytes:
-    """As ``git``, for binary output."""
+def git_bytes(folder: Path, *arguments: str, given: bytes | None = None) -> bytes:
+    """As ``git``, for binary output, and with input if it is ``given``."""
     # In a git hook, GIT_DIR would select another checkout. Messages are read in English.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {"LC_ALL": "C"}
     try:
-        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, env=environment, check=False)
+        command = ["git", "-C", str(folder), *arguments]
+        done = subprocess.run(command, capture_output=True, env=environment, check=False, input=given)
     except OSError as error:
         raise BadInput("git is not installed") from error
     if done.returncode:

@@ -15,13 +15,14 @@ from typer.testing import CliRunner, Result
 import highway_bench
 from highway_bench.asv_suite.series import SERIES, HistoryCell, Suite
 from highway_bench.cli import app
-from highway_bench.history.compare import Compared
-from highway_bench.history.gate import Culprit, GateFinding, GateReport, GateVerdict, Lost
+from highway_bench.history.compare import Compared, ValueChange
+from highway_bench.history.gate import Culprit, GateFinding, GateReport, Lost
 from highway_bench.history.importing import Imported
 from highway_bench.history.lines import Followed, Rise
 from highway_bench.history.machine import Machine
 from highway_bench.history.measure import Measured
 from highway_bench.history.publish import Published
+from highway_bench.history.verdicts import GateVerdict
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.plan.run import run
 from highway_bench.results import Store, export_runs
@@ -114,6 +115,7 @@ def history(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "publish.publish": Published(here, ["m"], 3, ["a line"]),
         "gate.check": None,
         "gate.gate": verdict,
+        "compare.compare_counts": [ValueChange(SERIES[3], cell, 2.0, 3.0)],
         "compare.compare": [compared, Compared(cell, reason="unknown block 'absent'")],
         "paths.Paths.suite": Suite(core=("highway", "plain"), families=("dense",)),
     }

@@ -148,8 +148,9 @@ FINDING = CLAIM | {
     "verdict": STRING,
     "why": STRING,
 }
-LEFT_OUT = {"block": STRING, "family": STRING, "depth": NUMBER, "reason": STRING, "failed": FLAG}
-FOLLOWED = {"series": STRING, "block": STRING, "family": STRING, "depth": NUMBER, "machine": STRING}
+HISTORY_CELL = {"block": STRING, "family": STRING, "depth": NUMBER, "size": STRING}
+LEFT_OUT = {**HISTORY_CELL, "reason": STRING, "failed": FLAG}
+FOLLOWED = {"series": STRING, **HISTORY_CELL, "machine": STRING}
 
 ADVICE = {
     "layer": STRING,
@@ -401,9 +402,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "pairs": NUMBER,
             "cells": [
                 {
-                    "block": STRING,
-                    "family": STRING,
-                    "depth": NUMBER,
+                    **HISTORY_CELL,
                     "ratio": NUMBER,
                     "sd": NUMBER,
                     "pairs_needed": NUMBER,
@@ -417,9 +416,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         {
             "steps": [
                 {
-                    "block": STRING,
-                    "family": STRING,
-                    "depth": NUMBER,
+                    **HISTORY_CELL,
                     "first": NUMBER,
                     "second": NUMBER,
                     "ratio": NUMBER,
@@ -430,6 +427,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
                     "verdict": STRING,
                 }
             ],
+            "counts": [{**FOLLOWED, "before": NUMBER, "after": NUMBER}],
             "left_out": [LEFT_OUT],
         },
     ),

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 import highway_bench.history.compare as comparing
 from highway_bench.asv_suite.process import CellLacking, RequestFailed
-from highway_bench.asv_suite.series import HistoryCell
+from highway_bench.asv_suite.series import BY_NAME, HistoryCell
 from highway_bench.cli import app
 from highway_bench.cli.history.noise import pairs_needed
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history.compare import Compared, Precision, compare, path_of
+from highway_bench.history import Paths
+from highway_bench.history.builds import path_of
+from highway_bench.history.compare import Compared, Precision, StepChange, ValueChange, compare, compare_counts
 
 CELLS = [HistoryCell("highway", "dense", 10), HistoryCell("plain", "dense", 10)]
 ABSENT = HistoryCell("absent", "dense", 10)
@@ -24,7 +27,7 @@ def test_the_planted_ratio_is_measured_in_fresh_pairs(planted, planted_processes
     first, lines = planted.commits[0], []
     cells = [*CELLS, ABSENT, CELLS[0]]
     slower, same, absent = compare(planted.paths, first, "HEAD", cells, report=lines.append)
-    assert (slower.verdict, same.verdict) == ("slower", "no difference detected")
+    assert (slower.change(0.98), same.change(0.98)) == (StepChange.SLOWER, StepChange.NEITHER)
     assert slower.ratio().value == pytest.approx(1.5, 0.01)
     assert slower.waited == pytest.approx(1 - 1 / 1.1)
     assert len(slower.ratios) == 8
@@ -50,25 +53,83 @@ def test_pairs_are_added_until_the_interval_is_narrow_or_time_is_up(planted, mon
     assert len(excluded.ratios) == 4
 
 
-def test_a_ratio_is_printed_with_its_interval_or_as_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared = [
-        Compared(CELLS[1], [1.5, 1.51, 1.52, 1.5, 1.49, 1.5], ([1.0], [1.5]), [2.5]),
-        Compared(CELLS[0], [1.5, 1.8, 1.2, 1.5, 1.4, 1.6], ([1.0], [1.5]), [2.5]),
-    ]
-    monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared)
-    output = CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD", "--device", "cpu"])
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """A function that prints a comparison of some cells and counts, with options."""
+
+    def printed(every: list[Compared], *words: str, counts: Sequence[ValueChange] = (), command="compare") -> Result:
+        monkeypatch.setattr(comparing, "compare", lambda *_, **__: every)
+        monkeypatch.setattr(comparing, "compare_counts", lambda *_: list(counts))
+        commits = ["HEAD", "HEAD"] if command == "compare" else []
+        return CliRunner().invoke(app, ["history", command, *commits, "--device", "cpu", *words])
+
+    return printed
+
+
+def of(cell: HistoryCell, ratios: Sequence[float], **fields: object) -> Compared:
+    return Compared(cell, list(ratios), ([1.0], [1.5]), [2.5], **fields)
+
+
+WIDE = of(CELLS[0], [1.5, 1.8, 1.2, 1.5, 1.4, 1.6])
+SLOWER = of(CELLS[1], [1.5, 1.51, 1.52, 1.5, 1.49, 1.5])
+
+
+def test_a_ratio_is_printed_with_its_interval_or_as_undecided(compared) -> None:
+    output = compared([SLOWER, WIDE], "--block", "plain")
     assert output.exit_code == 0
-    assert re.search(r"1\.50\d \[1\.49\d, 1\.51\d\]", output.output)
-    assert "undecided [1.29, 1.72]" in output.output
+    assert re.search(r"1\.50\d \[1\.48\d, 1\.52\d\]", output.output)
+    assert "128 × 128" in output.output
     assert "more than 10 % from it" in " ".join(output.output.split())
-    strict = CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD", "--device", "cpu", "--strict"])
-    assert strict.exit_code == 1
-    assert strict.stderr.endswith(f"slower: {CELLS[1]}; {CELLS[0]}\n")
-    data = json.loads(
-        CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD", "--device", "cpu", "--json"]).output
-    )
-    assert data["steps"][0]["ratios"] == compared[0].ratios
-    assert data["steps"][0]["low"] < data["steps"][0]["ratio"] < data["steps"][0]["high"]
+    (row, _) = json.loads(compared([SLOWER, WIDE], "--json").output)["steps"]
+    assert row["ratios"] == SLOWER.ratios
+    assert row["low"] < row["ratio"] < row["high"]
+
+
+@pytest.mark.parametrize(
+    ("every", "after", "status", "message"),
+    [
+        ([SLOWER], None, 1, f"slower: {CELLS[1]}"),
+        ([of(CELLS[0], [1.0] * 8)], None, 0, ""),
+        ([of(CELLS[0], [1.02, 1.021] * 8)], None, 0, ""),  # certain, and less than 2.5 %
+        ([of(CELLS[0], [1.0] * 8)], 3.0, 1, f"higher counts: {CELLS[0]}"),
+        ([of(CELLS[0], [1.0] * 8)], 1.0, 0, ""),
+        ([of(CELLS[0], [1.0] * 8)], "OutOfMemoryError", 1, f"failed: {CELLS[0]}"),
+        ([of(CELLS[0], [0.9, 1.2, 1.1, 0.8, 1.0, 1.2])], None, 5, f"undecided: {CELLS[0]} · 128 × 128"),
+        ([of(CELLS[0], []), of(CELLS[1], [1.0] * 8)], None, 5, "undecided"),  # not reached in time
+        ([of(CELLS[0], []), SLOWER], None, 1, "slower"),
+    ],
+)
+def test_a_strict_comparison_fails_by_the_gates_rule(compared, every, after, status: int, message: str) -> None:
+    counts = [] if after is None else [ValueChange(BY_NAME["flop"], CELLS[0], 2.0, after)]
+    output = compared(every, "--strict", "--block", "plain", counts=counts)
+    assert (output.exit_code, message in output.stderr) == (status, True), output.output
+    loose = compared(every, "--block", "plain", counts=counts)
+    assert loose.exit_code == ("failed" in message)
+
+
+def test_by_default_all_cells_are_compared_that_the_gate_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[HistoryCell]] = []
+    monkeypatch.setattr(comparing, "compare", lambda *given, **__: asked.append(given[3]) or [SLOWER])
+    monkeypatch.setattr(comparing, "compare_counts", lambda *given: asked.append(given[3]) or [])
+    CliRunner().invoke(app, ["history", "compare", "HEAD", "--device", "cpu"])
+    suite = Paths.of().suite()
+    assert asked == [list(suite.cells(BY_NAME[name], quick=True)) for name in ("ratio", "flop")]
+
+
+def test_counts_of_two_commits(planted, planted_processes) -> None:
+    (change,) = compare_counts(planted.paths, planted.commits[2], "HEAD", CELLS)
+    assert change == ValueChange(BY_NAME["peak_bytes"], CELLS[1], 1000.0, 1008.0)
+
+
+def test_the_stored_points_of_two_commits(planted) -> None:
+    words = ["history", "compare", planted.commits[0], "HEAD", "--stored", "--root", str(planted.root)]
+    output = CliRunner().invoke(app, words)
+    assert "peak memory" in output.output
+    assert "1,008" in output.output
+    rows = json.loads(CliRunner().invoke(app, [*words, "--json", "--block", "plain"]).output)["stored"]
+    assert {row["block"] for row in rows} == {"plain"}
+    assert {(row["before"], row["after"]) for row in rows if row["series"] == "peak_bytes"} == {(1000.0, 1008.0)}
+    assert CliRunner().invoke(app, [*words[:2], "HEAD^{tree}", *words[3:]]).exit_code == 2
 
 
 def test_noise_says_how_many_pairs_the_gate_needs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,32 +142,19 @@ def test_noise_says_how_many_pairs_the_gate_needs(monkeypatch: pytest.MonkeyPatc
     assert "sd of a pair" in CliRunner().invoke(app, ["history", "noise", "--device", "cpu"]).output
 
 
-@pytest.mark.parametrize("command", [["compare", "HEAD", "HEAD"], ["noise"]])
-def test_a_cell_that_failed_is_named_and_is_no_success(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
-    compared = [
-        Compared(CELLS[0], [1.02, 0.98] * 6, ([1.0], [1.0]), [2.0]),
+@pytest.mark.parametrize("command", ["compare", "noise"])
+def test_a_cell_that_failed_is_named_and_is_no_success(compared, command: str) -> None:
+    every = [
+        of(CELLS[0], [1.02, 0.98] * 6),
         Compared(ABSENT, reason="unknown block 'absent'"),
         Compared(CELLS[1], [1.0], reason="OutOfMemoryError", failed=True),
     ]
-    monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared)
-    output = CliRunner().invoke(app, ["history", *command, "--device", "cpu"])
+    output = compared(every, command=command)
     assert output.exit_code == 1
     assert f"left out: {ABSENT}: unknown block 'absent'\nfailed: {CELLS[1]}: OutOfMemoryError\n" in output.stderr
-    monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared[2:])
-    failed = CliRunner().invoke(app, ["history", *command, "--device", "cpu", "--json"])
+    failed = compared(every[2:], "--json", command=command)
     assert (failed.exit_code, json.loads(failed.stdout)["left_out"][0]["failed"]) == (1, True)
-    monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared[:2])
-    assert CliRunner().invoke(app, ["history", *command, "--device", "cpu"]).exit_code == 0
-
-
-def test_a_strict_comparison_names_what_failed_and_what_is_slower(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared = [
-        Compared(CELLS[0], [1.2, 1.21] * 6, ([1.0], [1.2]), [2.2]),
-        Compared(CELLS[1], [1.0], reason="OutOfMemoryError", failed=True),
-    ]
-    monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared)
-    strict = CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD", "--device", "cpu", "--strict"])
-    assert strict.stderr.endswith(f"failed: {CELLS[1]}; slower: {CELLS[0]}\n")
+    assert compared(every[:2], command=command).exit_code == 0
 
 
 def test_a_request_that_fails_is_no_cell_that_is_lacking(planted, monkeypatch) -> None:

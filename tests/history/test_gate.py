@@ -21,8 +21,9 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import Paths
 from highway_bench.history.compare import Compared
 from highway_bench.history.files import MACHINE, Point, Result
-from highway_bench.history.gate import GateVerdict, gate, rises_to_list, verdict_on
+from highway_bench.history.gate import gate, rises_to_list, verdict_on
 from highway_bench.history.lines import Followed, Rise, lines_of, rises
+from highway_bench.history.verdicts import FOLDER, GateVerdict
 from highway_bench.provenance.git import git
 
 SLOWER, HEAVIER, WORSE = 2, 3, 4  # which commits of ``planted``
@@ -34,6 +35,14 @@ ALL = {f"c{index}" for index in range(40)}
 @pytest.fixture(scope="module")
 def report(planted):
     return gate(planted.paths)
+
+
+@pytest.fixture(autouse=True)
+def no_verdicts(planted):
+    """Each test times again."""
+    yield
+    for folder in planted.paths.results.glob(f"*/{FOLDER}"):
+        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benches import gate_judgements, gate_proof
-from highway_bench.history.gate import GateVerdict
+from highway_bench.history.verdicts import GateVerdict
 
 NAMES = ("plain dense 10", "highway dense 10")
 

@@ -12,9 +12,10 @@ import pytest
 from highway_bench.errors import NothingMeasured
 from highway_bench.history.environment import series_name
 from highway_bench.history.files import MACHINE, read_machine, read_result, read_results, use_present_names
-from highway_bench.history.gate import GateVerdict, gate
+from highway_bench.history.gate import gate
 from highway_bench.history.machine import Machine, entry
 from highway_bench.history.measure import moved, stored
+from highway_bench.history.verdicts import GateVerdict
 from highway_bench.provenance import former_names, machine
 from highway_bench.provenance.processor import Processor
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from highway_bench.asv_suite.series import SERIES
+from highway_bench.asv_suite.series import SERIES, Judged
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import Paths
 from highway_bench.history.asv_pages import arrange
@@ -31,12 +31,13 @@ def test_a_package_follows_the_blocks_that_it_names(tmp_path: Path) -> None:
     ]
     paths = Paths.of(tmp_path)
     assert paths.suite().core == ("my-gate",)
-    assert paths.suite().deep == "dense"
+    assert paths.suite().stacked == "dense"
     assert paths.configuration()["project"] == "mine"
     assert (tmp_path / ".gitignore").read_text().splitlines() == [
         "*.pyc",
         "/reports/asv/.working/",
         "/reports/asv/html/",
+        "/reports/asv/results/benchmarks.json",
         "/reports/site/",
     ]
     with pytest.raises(BadInput, match="would be overwritten"):
@@ -47,8 +48,21 @@ def test_a_package_of_layers_follows_them_in_the_common_connections(tmp_path: Pa
     (tmp_path / "pyproject.toml").write_text(PROJECT + LAYERS)
     write_history(tmp_path)
     suite = Paths.of(tmp_path).suite()
-    assert (suite.core, suite.families, suite.deep) == (BASELINES, ("another", "my-layer"), "another")
-    assert suite.timed == ("my-layer",)
+    assert (suite.core, suite.families, suite.stacked) == (BASELINES, ("another", "my-layer"), "another")
+    (ratio,) = [series for series in SERIES if series.judged is Judged.TIMED]
+    timed = [cell for cell in suite.cells(ratio, quick=True) if cell.block == "plain"]
+    assert [(cell.family, cell.depth, cell.size) for cell in timed] == [
+        ("my-layer", 4, ""),
+        ("another", 10, ""),
+        ("another", 50, ""),
+        ("another", 4, "64x512"),
+        ("my-layer", 4, "64x512"),
+    ]
+    assert str(timed[0]) == "my-layer · plain · 4 layers"
+    assert timed[-1].described("cpu").endswith("64 × 512")
+    assert timed[0].described("cuda").endswith("1024 × 64")
+    assert not [cell for cell in suite.on("cuda").cells(ratio, quick=True) if cell.size]
+    assert suite.groups[0].label == "4 layers · 64 × 16, on a GPU 1024 × 64"
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_the_suite_has_the_registered_blocks_and_families(suite: Suite) -> None:
         name
         for name in blocks.names()
         if blocks.module_of(name).startswith("highway_bench.blocks.") and blocks.get(name).group != "control"
-        if can_join(name, suite.deep)
+        if can_join(name, suite.stacked)
     ]
     assert sorted(suite.core + suite.others) == sorted(ours)
     assert suite.families == tuple(sorted(name for name in families if families.get(name).group == "core"))
@@ -186,7 +186,7 @@ class Planted:
 
     started: ClassVar[list[int]] = []
 
-    def __init__(self, path, device: str, core: int) -> None:
+    def __init__(self, path, device: str, core: int, tree=None) -> None:
         self.started.append(core)
         self.core = core
 

@@ -1,4 +1,4 @@
-"""``highway-bench history compare``: time two commits' steps in turn."""
+"""``highway-bench history compare``: time two commits' steps in turn, and count what they do."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import typer
 
 from highway_bench.cli._options import AsJson
 from highway_bench.cli._output import print_json, print_table
-from highway_bench.cli.history.left_out import left_out_as_json, raise_failed, report_left_out
+from highway_bench.cli.history.left_out import Undecided, left_out_as_json, raise_failed, report_left_out
 from highway_bench.cli.history.options import BlockOption, DepthOption, Device, FamilyOption, Pairs, Root, chosen_cells
 from highway_bench.history.limits import MOST_PAIRS
 
 if TYPE_CHECKING:
-    from highway_bench.history.compare import Compared
+    from highway_bench.history.compare import Compared, ValueChange
+
+SECONDS = 240.0  # in which cells are timed
 
 
 def compare(
@@ -27,41 +29,85 @@ def compare(
     depth: DepthOption = None,
     pairs: Pairs = MOST_PAIRS,
     device: Device = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a cell is slower.")] = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Fail if a cell is slower (status 1) or undecided (5), or a count rose (1)."),
+    ] = False,
+    stored: Annotated[
+        bool, typer.Option("--stored", help="Measure nothing: print the commits' stored points.")
+    ] = False,
     json: AsJson = False,
     root: Root = Path("."),
 ) -> None:
-    """Time two commits' steps in turn, and print the ratio of the second to the first with an interval.
+    """Build two commits, time their steps in turn and count their operators and bytes; print what differs.
 
-    Fresh pairs of processes are started until the interval is ± 2.5 %. Exits with status 1 if a cell failed.
+    By default at all cells that the gate judges. A cell is slower by the gate's rule: 2.5 % or more, with 99 %
+    confidence for all cells together. Exits with status 1 if a cell failed, 4 if a commit cannot be built.
     """
+    from highway_bench.asv_suite.series import BY_NAME
     from highway_bench.history import Paths
-    from highway_bench.history.compare import Precision
+    from highway_bench.history.compare import EXCLUDED, Precision, StepChange, compare_counts, joint
     from highway_bench.history.compare import compare as compare_commits
     from highway_bench.history.machine import this_machine
+    from highway_bench.history.stored import stored_values
 
     paths = Paths.of(root)
+    if stored:
+        chosen = [set(names) for names in (block, family, depth) if names]
+        known = [one for one in stored_values(paths, first, second) if all(names & {*one.cell} for names in chosen)]
+        if json:
+            print_json({"stored": changes_as_json(known)})
+        else:
+            print_changes("Stored points", known, first, second)
+        return
+    here = this_machine(device).device
+    suite = paths.suite().on(here)
+    cells = counted = chosen_cells(suite, block, family, depth)
+    if not (block or family or depth):
+        cells, counted = (list(suite.cells(BY_NAME[name], quick=True)) for name in ("ratio", "flop"))
+    confidence = joint(len(cells))
     every = compare_commits(
         paths,
         first,
         second,
-        chosen_cells(paths.suite(), block, family, depth),
-        precision=Precision(least=min(pairs, Precision().least), most=pairs),
-        device=this_machine(device).device,
+        cells,
+        precision=Precision(
+            least=min(pairs, Precision().least),
+            most=pairs,
+            confidence=confidence,
+            seconds=SECONDS,
+            excluded=EXCLUDED if strict else None,
+        ),
+        device=here,
         report=lambda line: typer.echo(line, err=True),
     )
+    counts = compare_counts(paths, first, second, counted, here)
+    undecided = [one for one in every if not one.reason and len(one.ratios) < 2]
+    for one in undecided:
+        one.reason = "not reached in time"
     compared, left_out = report_left_out(every)
+    undecided += [one for one in compared if one.change(confidence) is StepChange.UNDECIDED]
     if json:
-        print_json({"steps": [as_json(one) for one in compared], "left_out": left_out_as_json(left_out)})
+        print_json(
+            {
+                "steps": [as_json(one, confidence) for one in compared],
+                "counts": changes_as_json(counts),
+                "left_out": left_out_as_json(left_out),
+            }
+        )
     else:
-        print_compared(compared, first, second)
-    raise_failed(left_out, [one for one in compared if strict and one.verdict == "slower"])
+        print_compared(compared, first, second, confidence, here)
+        print_changes("Exact counts that differ", counts, first, second)
+    slower = [one for one in compared if strict and one.change(confidence) is StepChange.SLOWER]
+    raise_failed(left_out, slower, counts, strict=strict)
+    if strict and undecided:
+        raise Undecided(f"undecided: {'; '.join(one.cell.described(here) for one in undecided)}")
 
 
-def as_json(one: Compared) -> dict[str, object]:
+def as_json(one: Compared, confidence: float) -> dict[str, object]:
     """A cell's medians in seconds, and its ratio with the interval."""
     first, second = one.seconds
-    ratio = one.ratio()
+    ratio = one.ratio(confidence)
     return {
         **one.cell._asdict(),
         "first": median(first),
@@ -71,17 +117,31 @@ def as_json(one: Compared) -> dict[str, object]:
         "high": ratio.high,
         "ratios": one.ratios,
         "waited": one.waited,
-        "verdict": one.verdict,
+        "verdict": one.change(confidence),
     }
 
 
-def print_compared(compared: Sequence[Compared], first: str, second: str) -> None:
+def changes_as_json(changes: Sequence[ValueChange]) -> list[dict[str, object]]:
+    """The values; the second is null where it failed."""
+    return [
+        {
+            "series": one.series.name,
+            **one.cell._asdict(),
+            "machine": one.machine,
+            "before": one.before,
+            "after": None if isinstance(one.after, str) else one.after,
+        }
+        for one in changes
+    ]
+
+
+def print_compared(compared: Sequence[Compared], first: str, second: str, confidence: float, device: str) -> None:
     """Print the comparison as a table."""
     from highway_bench.report.ratio import PERCENT, is_decided, quoted
 
     rows = []
     for one in compared:
-        ratio = one.ratio()
+        ratio = one.ratio(confidence)
         seconds = [f"{1e3 * median(times):.3g} ms" for times in one.seconds]
         decided = is_decided(ratio.value, ratio.low, ratio.high)  # to a thousandth, as bounds are near 1
         quote = (
@@ -89,15 +149,33 @@ def print_compared(compared: Sequence[Compared], first: str, second: str) -> Non
             if decided
             else quoted(ratio.value, ratio.low, ratio.high)
         )
-        rows.append([str(one.cell), *seconds, quote, str(ratio.n), f"{100 * one.waited:.0f} %", one.verdict])
+        waited, change = f"{100 * one.waited:.0f} %", one.change(confidence)
+        rows.append([one.cell.described(device), *seconds, quote, str(ratio.n), waited, change])
     print_table(
         f"A step at {second}, relative to {first}",
-        ["cell", first, second, "ratio [95 %]", "pairs", "waited", "verdict"],
+        ["cell", first, second, f"ratio [{100 * confidence:.4g} %]", "pairs", "waited", "verdict"],
         rows,
         note="steps: medians, without the wait for a core, whose share is *waited*; ratio: over pairs of processes, "
-        "whose steps were timed in turn, not the quotient of the medians. "
-        + "A verdict is for its cell alone: of many cells, some differ by chance. "
-        * (len(compared) > 1)
-        + f"A ratio is undecided if its interval reaches more than "
+        "whose steps were timed in turn, not the quotient of the medians; verdict: with 99 % confidence (one-sided) "
+        "for all cells together, and from 2.5 % on. A ratio is undecided if its interval reaches more than "
         f"{PERCENT} from it",
     )
+
+
+def print_changes(title: str, changes: Sequence[ValueChange], first: str, second: str) -> None:
+    """Print the values as a table, if there are any."""
+    rows = []
+    for one in changes:
+        where = [one.machine, one.series.title, one.cell.described(one.device), number(one.before)]
+        if isinstance(one.after, str):
+            rows.append([*where, "failed", one.after])
+        else:
+            change = f"{100 * (one.after / one.before - 1):+.3g} %" if one.before else ""
+            rows.append([*where, number(one.after), change])
+    if rows:
+        print_table(title, ["machine", "series", "cell", first, second, "change"], rows)
+
+
+def number(value: float) -> str:
+    """A count in full, any other value with four digits."""
+    return f"{value:,.0f}" if value.is_integer() else f"{value:.4g}"

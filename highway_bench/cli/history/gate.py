@@ -11,6 +11,7 @@ import typer
 
 from highway_bench.cli._options import AsJson
 from highway_bench.cli._output import print_json, print_table
+from highway_bench.cli.history.left_out import Undecided
 from highway_bench.cli.history.options import Device, MachineName, Root
 from highway_bench.errors import HighwayBenchError
 from highway_bench.history.limits import WINDOW
@@ -22,12 +23,6 @@ if TYPE_CHECKING:
 
 class Regressed(HighwayBenchError):
     """A series regressed, or lost its value at HEAD."""
-
-
-class Undecided(HighwayBenchError):
-    """The machine was too disturbed to decide on a series that seems to have regressed."""
-
-    exit_status = 5
 
 
 def gate(
@@ -45,17 +40,19 @@ def gate(
 ) -> None:
     """Fail if a block got slower, larger or trains worse in recent commits; print since when.
 
-    Judges every machine that has a point of HEAD; only this machine's times can be timed again. On a machine that has
+    Judges every machine that has a point of HEAD; only this machine's times can be timed again. A verdict is stored
+    with the points, and holds for later commits. On a machine that has
     no point to compare HEAD with, the times of HEAD and of the last commit with a point are taken in turn.
 
-    Status 0 no regression, 1 a regression or a series that lost its value at HEAD, 2 bad input, 3 nothing measured at
-    HEAD or before it, 4 asv failed, 5 undecided.
+    Status 0 no regression, 1 a regression, a series that lost its value at HEAD, or a commit that does not import, 2
+    bad input, 3 nothing measured at HEAD or before it, 4 asv failed or a commit cannot be built, 5 undecided.
     """
     from highway_bench.history import Paths
-    from highway_bench.history.gate import GateVerdict, check
+    from highway_bench.history.gate import check
     from highway_bench.history.gate import gate as judge
     from highway_bench.history.machine import this_machine
     from highway_bench.history.measure import measure_here
+    from highway_bench.history.verdicts import GateVerdict
 
     paths = Paths.of(root)
     check(paths, window)
@@ -70,6 +67,8 @@ def gate(
     regressed, undecided = report.of(GateVerdict.REGRESSION), report.of(GateVerdict.UNDECIDED)
     if regressed or report.lost:
         raise Regressed(f"{len(regressed)} series regressed, {len(report.lost)} without a value at HEAD")
+    if report.not_built is not None:
+        raise report.not_built
     if undecided:
         rise = undecided[0].rise
         cell = rise.of.cell
@@ -130,7 +129,10 @@ def print_report(report: GateReport) -> None:
         print_table(
             "Without a value at HEAD",
             ["series", "cell", "machine", "reason"],
-            [[one.of.series.name, str(one.of.cell), one.of.machine, one.reason] for one in report.lost],
+            [
+                [one.of.series.name, one.of.cell.described(one.of.device), one.of.machine, one.reason]
+                for one in report.lost
+            ],
         )
     if not report.findings and not report.lost:
         typer.echo(f"no regression in {report.judged:,} series of {', '.join(report.machines)}")
@@ -145,7 +147,7 @@ def table_row(finding: GateFinding) -> list[str]:
     return [
         str(finding.verdict),
         rise.of.series.name,
-        str(rise.of.cell),
+        rise.of.cell.described(rise.of.device),
         rise.of.machine,
         "" if math.isnan(rise.before) else f"{rise.before:.4g}",
         "" if math.isnan(rise.after) else f"{rise.after:.4g} ({100 * rise.change:+.3g} %)",

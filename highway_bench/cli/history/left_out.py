@@ -10,11 +10,17 @@ import typer
 from highway_bench.errors import HighwayBenchError
 
 if TYPE_CHECKING:
-    from highway_bench.history.compare import Compared
+    from highway_bench.history.compare import Compared, ValueChange
 
 
 class ComparisonFailed(HighwayBenchError):
-    """A cell failed at one of the commits, or is slower at the second where none may be."""
+    """A cell failed at one of the commits, or is slower or larger at the second where none may be."""
+
+
+class Undecided(HighwayBenchError):
+    """The machine was too disturbed, or the time too short, to decide."""
+
+    exit_status = 5
 
 
 def report_left_out(every: Sequence[Compared]) -> tuple[list[Compared], list[Compared]]:
@@ -30,9 +36,23 @@ def left_out_as_json(left_out: Sequence[Compared]) -> list[dict[str, object]]:
     return [{**one.cell._asdict(), "reason": one.reason, "failed": one.failed} for one in left_out]
 
 
-def raise_failed(left_out: Sequence[Compared], slower: Sequence[Compared] = ()) -> None:
-    """Raise ``ComparisonFailed`` with the cells that failed and the ``slower`` ones, if there are any."""
-    named = {"failed": [one for one in left_out if one.failed], "slower": slower}
-    texts = [f"{word}: {'; '.join(str(one.cell) for one in cells)}" for word, cells in named.items() if cells]
+def raise_failed(
+    left_out: Sequence[Compared],
+    slower: Sequence[Compared] = (),
+    counts: Sequence[ValueChange] = (),
+    *,
+    strict: bool = False,
+) -> None:
+    """Raise ``ComparisonFailed`` with the cells that failed, the ``slower`` ones, and if ``strict``, those where a
+    count rose; if there are any."""
+    failed = [one.cell for one in left_out if one.failed]
+    named = {
+        "failed": failed + [one.cell for one in counts if isinstance(one.after, str)],
+        "slower": [one.cell for one in slower],
+        "higher counts": [
+            one.cell for one in counts if strict and not isinstance(one.after, str) and one.after > one.before
+        ],
+    }
+    texts = [f"{word}: {'; '.join(dict.fromkeys(map(str, cells)))}" for word, cells in named.items() if cells]
     if texts:
         raise ComparisonFailed("; ".join(texts))

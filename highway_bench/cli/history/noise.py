@@ -90,8 +90,7 @@ def pairs_needed(sd: float) -> int:
     """The fewest pairs whose interval of 98 % is ± 2.5 % or narrower, at least as many as the gate starts with."""
     from scipy import stats
 
-    from highway_bench.history.compare import CONFIDENCE, Precision
-    from highway_bench.history.gate import LEAST
+    from highway_bench.history.compare import CONFIDENCE, LEAST, Precision
 
     pairs = Precision().least
     while stats.t.ppf(CONFIDENCE, pairs - 1) * sd / math.sqrt(pairs) > math.log(LEAST):

@@ -37,18 +37,21 @@ Pairs = Annotated[
 def chosen_cells(
     suite: Suite, blocks: Sequence[str] | None, families: Sequence[str] | None, depths: Sequence[int] | None
 ) -> list[HistoryCell]:
-    """The cells of these options; raises ``UnknownName`` for a block or family that ``suite`` does not follow."""
+    """The cells of these options, at each size; raises ``UnknownName`` for a block or family that ``suite`` does not
+    follow."""
     from highway_bench.asv_suite.series import HistoryCell
     from highway_bench.errors import UnknownName
 
-    known = {"block": (*suite.core, *suite.others), "family": (*suite.families, suite.deep)}
+    known = {"block": (*suite.core, *suite.others), "family": (*suite.families, suite.stacked)}
     for kind, given in (("block", blocks), ("family", families)):
         for name in given or ():
             if name not in known[kind]:
                 raise UnknownName(kind, name, known[kind])
+    sizes = [f"{width}x{batch}" for width, batch in suite.sizes]
     return [
-        HistoryCell(block, family, depth)
-        for family in families or [suite.deep]
+        HistoryCell(block, family, depth, size)
+        for family in families or [suite.stacked]
+        for size in ["", *(sizes if family in suite.own else [])]
         for depth in depths or [10, 50]
         for block in blocks or suite.core
     ]

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from highway_bench.history.measure import Measured
 
 
+FOR_ASV = (
+    'asv compare and asv show need "results_dir": "reports/asv/results" in asv.conf.json, and '
+    "/reports/asv/results/benchmarks.json in .gitignore"
+)
+
+
 class SomeFailed(HighwayBenchError):
     """A benchmark failed; the other values are stored."""
 
@@ -46,6 +52,7 @@ def run(
     from highway_bench.history.git import has_git
     from highway_bench.history.machine import this_machine
     from highway_bench.history.measure import measure_here, measure_range
+    from highway_bench.history.rewriting import follow_accepted, follow_points
 
     if span and (commit or out):
         raise BadInput("--commit and --out are for this checkout's own point: give no range")
@@ -53,10 +60,14 @@ def run(
     if not (span or commit or has_git(paths.root)):
         typer.echo("no git and no --commit: history import will need --commit", err=json)
     here = this_machine(device, machine)
+    followed = follow_points(paths) if has_git(paths.root) else []
     if span:
         measured = measure_range(paths, here, span, quick=quick, replace=replace)
     else:
         measured = measure_here(paths, here, quick=quick, commit=commit, out=out, replace=replace)
+    if has_git(paths.root):
+        followed += follow_accepted(paths)
+    measured.lines[:0] = followed if paths.is_read_by_asv else [*followed, FOR_ASV]
     print_measured(measured, as_json=json)
     if measured.failed:
         raise SomeFailed(f"failed: {', '.join(measured.failed)}")
@@ -71,7 +82,7 @@ def print_measured(measured: Measured, *, as_json: bool) -> None:
                 "machine": measured.machine,
                 "files": [result.path for result in measured.results.values()],
                 "values": values,
-                "without": measured.without,
+                "without": [*map(str, measured.without)],
                 "failed": measured.failed,
                 "dirty": measured.dirty,
                 "lines": measured.lines,
