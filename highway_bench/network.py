@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from highway_bench.blocks import Block, BlockSpec, blocks
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput
-from highway_bench.families import CHANGES, Change, Family, Site, make_family
+from highway_bench.families import CHANGES, AnyLayer, Change, Family, Site, as_family
 from highway_bench.families.causality import looks_ahead
 from highway_bench.families.direct import DirectParts
 from highway_bench.families.padding import ReadsLengths, lengths_of, real_mask, real_steps, set_lengths
@@ -96,7 +96,7 @@ def unpadded_steps(network: nn.Module, inputs: Tensor) -> Tensor | None:
 
 def build(
     block: str | type[Block],
-    family: str | Family = "dense",
+    family: AnyLayer = "dense",
     *,
     width: int | None = None,
     depth: int | None = None,
@@ -136,20 +136,17 @@ def build(
     if change not in CHANGES:
         raise BadInput(f"unknown way to change dimension {change!r}; known: {', '.join(CHANGES)}")
     spec = blocks.get(block) if isinstance(block, str) else block.spec
-    if isinstance(family, str):
-        family = make_family(family, **(family_options or {}))
-    elif family_options:
-        raise BadInput("family_options go with a family's name; a family object has its options already")
+    layers = as_family(family, **(family_options or {}))
     if isinstance(dataset, str):
         dataset = make_dataset(dataset)
-    options, family = started(spec, family, block_options, start)
+    options, layers = started(spec, layers, block_options, start)
     all_stages = [Stage(*stage) for stage in stages]
     for stage in all_stages:  # before the seed is set: the check may run a user's factory, which may draw numbers
         check_depth(stage.depth)
-        family.check_width(stage.width)
+        layers.check_width(stage.width)
     with seeded(seed):
-        network = _assemble(spec, family, all_stages, change, dataset, options)
-    return network if family.dtype is None else cast(network, torch_dtype(family.dtype))
+        network = _assemble(spec, layers, all_stages, change, dataset, options)
+    return network if layers.dtype is None else cast(network, torch_dtype(layers.dtype))
 
 
 def _assemble(

@@ -16,11 +16,12 @@ from highway_bench.advice.answer import Advice
 from highway_bench.advice.fit import fit
 from highway_bench.advice.measured import MeasuredCells
 from highway_bench.advice.page import write_page
-from highway_bench.advice.request import AnyLayer, requested
+from highway_bench.advice.request import requested
 from highway_bench.advice.stored import Decisions
 from highway_bench.advice.work import AdviceWork
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress_bar import showing_progress, stderr_console
+from highway_bench.families import AnyLayer
 from highway_bench.plan.plan import AnyPath
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance.machine import cores
@@ -64,7 +65,7 @@ def advise(
 
     The measurements take about ``minutes`` and are stored in a folder in ``out``, where the page is too. What was
     decided from measured times is stored as well, so the same call gives the same answer without measuring again, and
-    goes on after an interruption. In a script, call it under ``if __name__ == "__main__":``. Raises ``BadInput``, in
+    goes on after an interruption. Raises ``BadInput``, in
     one line and before anything is measured, for a layer, data or sizes that cannot be used.
 
     >>> hb.advise("transformer", depth=12, minutes=10).headline

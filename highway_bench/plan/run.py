@@ -49,9 +49,8 @@ def run(
     an engine, or an engine. ``shard`` ("3/8") measures one of several parts of the cells. A failure is a row, not an
     exception.
 
-    In a script, call it under ``if __name__ == "__main__":``, because worker processes import the script. Raises
-    ``BadInput`` for an impossible selection, before anything is measured, and ``NothingMeasured`` where no cell is
-    left.
+    Raises ``BadInput`` for an impossible selection, before anything is measured, and ``NothingMeasured`` where no cell
+    is left.
 
     >>> rows = hb.run("memory", profile="smoke", block=["plain", "highway"], family="dense")
     """

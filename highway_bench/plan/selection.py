@@ -6,7 +6,7 @@ Importing this module does not import torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
 
@@ -96,19 +96,24 @@ class Selection:
         values = {name: value for name, value in given.items() if value is not None}
         for name in {one.name for one in fields(cls) if takes_several(one)} & values.keys():
             value = values[name]
-            many = isinstance(value, Sequence) and not isinstance(value, str)
-            values[name] = tuple(value) if many else (value,)
+            if not isinstance(value, Mapping):
+                values[name] = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
         values["block"] = tuple(one if isinstance(one, str) else one.spec.name for one in values.get("block", ()))
-        values["family"] = tuple(
-            reference_of(one) if isinstance(one, str) else _family(one) for one in values.get("family", ())
-        )
+        layers = values.get("family", ())
+        values["family"] = tuple(_own(layers)) if isinstance(layers, Mapping) else tuple(map(_family, layers))
         return cls(**values)
 
     def __post_init__(self) -> None:
         check_options(self)
 
 
-def _family(given: Family | Callable[[int], nn.Module]) -> Family:
-    from highway_bench.families import Family, family
+def _family(given: AnyFamily) -> str | Family:
+    from highway_bench.families import as_family
 
-    return given if isinstance(given, Family) else family(given)
+    return reference_of(given) if isinstance(given, str) else as_family(given)
+
+
+def _own(named: Mapping[str, Callable[[int], nn.Module]]) -> Iterator[Family]:
+    from highway_bench.families import family
+
+    return (family(factory, name=name) for name, factory in named.items())
