@@ -24,6 +24,7 @@ from highway_bench.families.direct import DirectParts
 from highway_bench.families.padding import ReadsLengths, lengths_of, real_mask, real_steps, set_lengths
 from highway_bench.families.seeding import seeded
 from highway_bench.measure.precision import cast, torch_dtype
+from highway_bench.options import check_whole, with_near_names
 from highway_bench.stem_head import Incompatible, build_head, build_stem
 
 TRIED_DEPTH = 3  # of stacks that are tried for what they read: later layers may carry another state than the first
@@ -94,6 +95,7 @@ def unpadded_steps(network: nn.Module, inputs: Tensor) -> Tensor | None:
     return real_steps(inputs) if isinstance(network, Network) and network.padded else None
 
 
+@with_near_names
 def build(
     block: str | type[Block],
     family: AnyLayer = "dense",
@@ -135,7 +137,9 @@ def build(
         raise BadInput("build takes a width and a depth, or stages, not both")
     if change not in CHANGES:
         raise BadInput(f"unknown way to change dimension {change!r}; known: {', '.join(CHANGES)}")
-    spec = blocks.get(block) if isinstance(block, str) else block.spec
+    spec = blocks.get(block) if isinstance(block, str) else getattr(block, "spec", None)
+    if not isinstance(spec, BlockSpec):
+        raise BadInput(f"a block is a name or a class that was registered, and not {block!r}")
     layers = as_family(family, **(family_options or {}))
     if isinstance(dataset, str):
         dataset = make_dataset(dataset)
@@ -143,6 +147,7 @@ def build(
     all_stages = [Stage(*stage) for stage in stages]
     for stage in all_stages:  # before the seed is set: the check may run a user's factory, which may draw numbers
         check_depth(stage.depth)
+        check_whole("width", stage.width)
         layers.check_width(stage.width)
     with seeded(seed):
         network = _assemble(spec, layers, all_stages, change, dataset, options)
@@ -273,6 +278,7 @@ def all_options(spec: BlockSpec, options: Mapping[str, Any] | None) -> dict[str,
 
 
 def check_depth(depth: int) -> None:
-    """Raise ``BadInput`` for a depth below 1."""
+    """Raise ``BadInput`` for a depth that is no whole number, or below 1."""
+    check_whole("depth", depth)
     if depth < 1:
         raise BadInput(f"depth must be at least 1, not {depth}")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
 
 from highway_bench.advice import ADVICES
 from highway_bench.advice.answer import Advice
@@ -20,15 +18,18 @@ from highway_bench.advice.request import requested
 from highway_bench.advice.stored import Decisions
 from highway_bench.advice.work import AdviceWork
 from highway_bench.execution.engines import AnyEngine
-from highway_bench.execution.progress_bar import showing_progress, stderr_console
+from highway_bench.execution.progress_bar import NotebookOutput, in_notebook, showing_progress, stderr_console
 from highway_bench.families import AnyLayer
+from highway_bench.options import with_near_names
 from highway_bench.plan.plan import AnyPath
+from highway_bench.plan.selection import AnyBlock, OneOrMore, Selection
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance.machine import cores
 from highway_bench.results.store import Store
 from highway_bench.terminal import prints_to_stderr
 
 
+@with_near_names
 def advise(
     layer: AnyLayer,
     *,
@@ -42,7 +43,7 @@ def advise(
     steps: int | None = None,
     width: int | None = None,
     batch_size: int | None = None,
-    block: Sequence[str] = (),
+    block: OneOrMore[AnyBlock] = (),
     family_options: Mapping[str, Any] | None = None,
     device: str | None = None,
     repetition: int = 0,
@@ -50,7 +51,7 @@ def advise(
     plugins: Sequence[str] = (),
     engine: AnyEngine = "local",
     workers: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     command: Sequence[str] | None = None,
 ) -> Advice:
     """Which connection to use for ``layer`` at ``depth``, with what it costs and how sure that is.
@@ -84,7 +85,7 @@ def advise(
         steps=steps,
         width=width,
         batch_size=batch_size,
-        block=block,
+        block=Selection.of(block=block).block,
         family_options=family_options,
         device=device,
         repetition=repetition,
@@ -93,15 +94,18 @@ def advise(
     with prints_to_stderr():
         fitted = fit(request, workers or cores())
     folder, console = Path(out) / request.name, stderr_console()
-    shown = showing_progress(console) if progress else nullcontext()
+    shows = in_notebook() if progress is None else progress
+    shown = showing_progress(None if in_notebook() else console) if shows else nullcontext()
     with Store(folder / "store.sqlite") as store, shown as on_event:
+        printed = partial(console.print, highlight=False, markup=False)
+        say = on_event.say if isinstance(on_event, NotebookOutput) else printed
         measured = MeasuredCells(
             store,
             plugins=modules,
             engine=engine,
             workers=fitted.workers,
             on_event=on_event,
-            on_stage=partial(print_stage, console, began, minutes) if progress else lambda what: None,
+            on_stage=partial(say_stage, say, began, minutes) if shows else lambda what: None,
             command=command,
         )
         work = AdviceWork(request, fitted, measured, Decisions(folder / "decisions.json"), began)
@@ -109,7 +113,7 @@ def advise(
         return write_page(advice, folder, store)
 
 
-def print_stage(console: Console, began: float, minutes: float, what: str) -> None:
-    """Print what is measured next, and how much of the time has passed."""
+def say_stage(say: Callable[[str], None], began: float, minutes: float, what: str) -> None:
+    """Say what is measured next, and how much of the time has passed."""
     passed = (time.monotonic() - began) / 60
-    console.print(f"{what}, after {passed:.1f} of {minutes:g} min", highlight=False, markup=False)
+    say(f"{what}, after {passed:.1f} of {minutes:g} min")

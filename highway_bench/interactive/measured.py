@@ -1,0 +1,235 @@
+"""Measured: the rows of a run, and the frames that answer a question each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import pandas as pd
+from torch import nn
+
+from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.families import make_family
+from highway_bench.measure.paired import leaders, ranked
+from highway_bench.measure.statistics import log10_interval
+from highway_bench.network import build
+from highway_bench.report.results import Results
+from highway_bench.report.rows import Runs
+
+NAMES: Final = {"mode": "execution", "index": "position", "axis": "axis_name"}
+"""Columns of a store whose names pandas has too, and what users see."""
+JSON: Final = {"block_options": "block_", "family_options": "family_", "recipe": "recipe_"}
+"""Columns of options, and how the column of each option begins."""
+SETTING: Final = ("task", "family", "dataset", "block", "start", "depth", "width", "seed")
+WHERE: Final = ("execution", "threads", "device", "dtype", "machine")
+MILLI: Final = 1e3
+LINES: Final = 28
+"""Lines of all tables in print."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Measured:
+    """The rows of a run. ``stored`` has them with a store's columns, ``note`` says where it was stopped.
+
+    Each method is a frame with a row for each thing it names; numbers are not rounded, bounds are 95 % intervals where
+    nothing else is said.
+    """
+
+    stored: pd.DataFrame
+    runs: Runs
+    note: str = ""
+
+    @cached_property
+    def results(self) -> Results:
+        """All tables of the page: ``ratios()``, ``frontier()``, …"""
+        return Results(self.stored, self.runs)
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """One metric of one cell a row. Each option and each word of a recipe is a column."""
+        return user_rows(self.stored)
+
+    def curves(self) -> pd.DataFrame:
+        """The training losses: one row per run and step, every seed and every point that is stored."""
+        rows = self.rows
+        rows = rows[rows["metric"].eq("loss") & rows["axis_name"].eq("step")]
+        table = rows.rename(columns={"position": "step", "value": "loss"}).astype({"step": int})
+        options = [
+            str(name) for name in table if str(name).startswith(tuple(JSON.values())) and table[name].notna().any()
+        ]
+        return table[[*SETTING, "step", "loss", *options, "status"]].reset_index(drop=True)
+
+    def success(self) -> pd.DataFrame:
+        """One row per connection and depth: ``k`` successes of ``n`` runs, their ``share`` with Wilson's interval, and
+        the verdict."""
+        table = self._table("trainability").rename(columns={"rate_low": "low", "rate_high": "high", "rate": "lr"})
+        table["share"] = table["k"] / table["n"]
+        names = ("family", "dataset", "block", "depth", "width", "k", "n", "share", "low", "high", "verdict", "lr")
+        return _columns(table, (*names, "final_loss", "loss_low", "loss_high"))
+
+    def gates(self) -> pd.DataFrame:
+        """One row per trained network and ``layer``: its gates, its change of the stream, and the effect of its
+        lesion."""
+        table = self._table("trained_layers")
+        names = ("family", "dataset", "block", "depth", "width", "seed", "layer")
+        values = (str(name) for name in table if str(name).startswith(("gate", "stream", "lesion")))
+        return _columns(table, (*names, *values))
+
+    def step_times(self) -> pd.DataFrame:
+        """One row per timed cell: the median step in milliseconds with its 10th and 90th percentile, and its ratio to
+        plain's with its interval."""
+        table = self._table("step_times")
+        for name, seconds in {"ms": "step_time", "ms_p10": "step_low", "ms_p90": "step_high"}.items():
+            table[name] = MILLI * table[seconds] if seconds in table else None
+        names = ("family", "block", "depth", "width", "phase", "ms", "ms_p10", "ms_p90")
+        return _columns(table, (*names, "ratio", "ratio_low", "ratio_high", *WHERE, "n", "status"))
+
+    def memory(self) -> pd.DataFrame:
+        """One row per network: its bytes."""
+        table = self._table("memory")
+        names = ("family", "block", "depth", "width", "phase", "parameter_bytes", "saved_activations")
+        return _columns(table, (*names, "saved_per_layer", "layer_ratio", "peak", "status"))
+
+    def best(self, *, depth: int | None = None, family: str | None = None, dataset: str | None = None) -> Best:
+        """The connection of the lowest mean final loss at ``depth``, with all that its runs had.
+
+        Connections with a run that diverged or failed come last. Raises ``BadInput`` where the results are of several
+        depths, families or data sets, and none is named.
+        """
+        rows = self.stored[self.stored["task"].eq("trainability") & self.stored["trial"].isna()]
+        rows = rows[rows["metric"].eq("final_loss")].astype({"family": object, "dataset": object})
+        if rows.empty:
+            raise NothingMeasured("no network was trained: the best one is that of the lowest final loss")
+        for name, value in {"depth": depth, "family": family, "dataset": dataset}.items():
+            found = sorted(rows[name].unique())
+            if value is None and len(found) > 1:
+                raise BadInput(f"the results have several of {name}: name one of {', '.join(map(str, found))}")
+            rows = rows if value is None else rows[rows[name].eq(value)]
+            if rows.empty:
+                raise BadInput(f"no network was trained with {name} {value!r}; there is {', '.join(map(str, found))}")
+        counting = self.results.training_runs()
+        rows = rows[rows["digest"].isin(counting["digest"])] if "digest" in counting else rows
+        columns = ["block", "block_options", "family_options", "start", "width"]
+        parts = dict(list(rows.groupby(columns, dropna=False, observed=True, sort=False)))
+        whole = {key: part for key, part in parts.items() if part["value"].notna().all()}
+        if not whole:
+            raise NothingMeasured("no connection trained at every seed without a loss that is not finite")
+        losses = {key: dict(zip(part["seed"], part["value"], strict=True)) for key, part in whole.items()}
+        key = ranked(losses)[0]
+        row = whole[key].iloc[0]
+        interval = log10_interval(losses[key].values())
+        equal = [str(one[0]) for one in leaders(losses)[1:]]
+        return Best(
+            block=str(row["block"]),
+            family=str(row["family"]),
+            depth=int(row["depth"]),
+            width=int(row["width"]),
+            start=None if pd.isna(row["start"]) else str(row["start"]),
+            block_options=json.loads(row["block_options"]),
+            family_options=json.loads(row["family_options"]),
+            dataset=str(row["dataset"]),
+            recipe=json.loads(row["recipe"]),
+            batch_size=int(row["batch_size"]),
+            loss=10**interval.value,
+            loss_low=10**interval.low,
+            loss_high=10**interval.high,
+            seeds=interval.n,
+            equal=tuple(equal),
+        )
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The small tables that are shown, by title: those with rows."""
+        every = {
+            "success by depth": self.success,
+            "step times": self.step_times,
+            "memory": self.memory,
+        }
+        if self.stored.empty:
+            return {}
+        found = {title: make() for title, make in every.items()}
+        tables = {title: table.dropna(axis=1, how="all") for title, table in found.items() if not table.empty}
+        return tables or {"rows": self.rows[["task", "family", "block", "depth", "metric", "value", "unit", "status"]]}
+
+    def __repr__(self) -> str:
+        tables, cells = self.tables(), self.stored["digest"].nunique()
+        lines = [f"{cells} cells, {len(self.stored):,} rows{f'; {self.note}' if self.note else ''}"]
+        for title, table in tables.items():
+            most = max(1, LINES // len(tables) - 4)
+            more = f", {most} of {len(table)} rows" if len(table) > most else ""
+            text = table.head(most).to_string(index=False, float_format="{:.3g}".format, na_rep="", line_width=None)
+            lines += ["", f"{title}{more}", *text.splitlines()]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{self.note}</p>" if self.note else ""]
+        for title, table in self.tables().items():
+            html = table.to_html(index=False, float_format="{:.3g}".format, na_rep="", max_rows=LINES, border=0)
+            parts.append(f"<h4>{title}</h4>{html}")
+        return "".join(parts)
+
+    def _table(self, name: str) -> pd.DataFrame:
+        """A table of ``results`` with the columns that users see."""
+        table: pd.DataFrame = getattr(self.results, name)()
+        labels = {"family_label": "family"} | ({"label": "block"} if "block" not in table else {})
+        return table.rename(columns={**NAMES, **labels})
+
+
+@dataclass(frozen=True)
+class Best:
+    """The connection of the lowest final loss, with what its runs had: ``recipe["rate"]`` is their learning rate.
+
+    ``loss`` is the geometric mean over ``seeds`` with its interval. ``equal`` are blocks that are not worse.
+    """
+
+    block: str
+    family: str
+    depth: int
+    width: int
+    start: str | None
+    block_options: Mapping[str, Any]
+    family_options: Mapping[str, Any]
+    dataset: str
+    recipe: Mapping[str, Any]
+    batch_size: int
+    loss: float
+    loss_low: float
+    loss_high: float
+    seeds: int
+    equal: tuple[str, ...]
+
+    def build(
+        self, *, width: int | None = None, depth: int | None = None, whole: bool = False, seed: int = 0
+    ) -> nn.Module:
+        """The layers as a plain module, by default of the width and depth as measured; the ``whole`` network with stem
+        and head for its data set where that is wanted."""
+        from highway_bench.data import make_dataset
+
+        return build(
+            self.block,
+            make_family(self.family, **self.family_options),
+            width=width or self.width,
+            depth=depth or self.depth,
+            start=self.start,
+            block_options=self.block_options,
+            dataset=make_dataset(self.dataset, **self.recipe.get("dataset", {})) if whole else None,
+            seed=seed,
+        )
+
+
+def user_rows(stored: pd.DataFrame) -> pd.DataFrame:
+    """A store's rows with no column that pandas names too, and with a column for each option and word of a recipe."""
+    rows = stored.rename(columns=NAMES)
+    for name, prefix in JSON.items():
+        values = {text: json.loads(text) for text in rows[name].dropna().unique()}
+        options = dict.fromkeys(option for value in values.values() for option in value)
+        texts = rows[name].astype(object)
+        for option in options:
+            rows[f"{prefix}{option}"] = texts.map({text: value.get(option) for text, value in values.items()})
+    return rows.drop(columns=list(JSON))
+
+
+def _columns(table: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
+    return table.reindex(columns=[name for name in names if name in table]).reset_index(drop=True)
