@@ -300,4 +300,7 @@ def _new_spec(name: str, specs: dict[str, ModuleSpec | None]) -> ModuleSpec | No
         return None
     above = _spec(package, specs)
     folders = None if above is None else above.submodule_search_locations
-    return None if folders is None else PathFinder.find_spec(name, list(folders))
+    if folders is None:
+        return None
+    # A package without an __init__.py looks for the one above it, which need not be imported here.
+    return PathFinder.find_spec(name, list(getattr(folders, "_path", folders)))

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -16,7 +16,7 @@ from highway_bench.advice.connections import Connection, connections_for
 from highway_bench.advice.joinable import check_joinable
 from highway_bench.advice.own_loss import constant_loss_under
 from highway_bench.blocks import blocks
-from highway_bench.by_value import named_value
+from highway_bench.by_value import named_value, reference_to
 from highway_bench.cell import Cell
 from highway_bench.data import fingerprint
 from highway_bench.decide.candidate import ADAMW, REFERENCE
@@ -163,7 +163,7 @@ def requested(
     data: Any = None,
     target: str | None = None,
     data_options: Mapping[str, Any] | None = None,
-    loss: str | None = None,
+    loss: str | Callable[..., Any] | None = None,
     optimiser: str | None = None,
     steps: int | None = None,
     width: int | None = None,
@@ -194,7 +194,7 @@ def requested(
         check_joinable(layers, nominal)
     batch = batch_size or BATCHES[layers.kind]
     check_data(choice, batch)
-    loss = None if loss is None else reference_of(loss)
+    loss = reference_of(loss) if isinstance(loss, str) else None if loss is None else reference_to(loss)
     request = AdviceRequest(
         family=layers,
         depth=depth,

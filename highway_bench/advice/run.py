@@ -38,7 +38,7 @@ def advise(
     data: Any = None,
     target: str | None = None,
     data_options: Mapping[str, Any] | None = None,
-    loss: str | None = None,
+    loss: str | Callable[..., Any] | None = None,
     optimiser: str | None = None,
     steps: int | None = None,
     width: int | None = None,
@@ -56,18 +56,19 @@ def advise(
 ) -> Advice:
     """Which connection to use for ``layer`` at ``depth``, with what it costs and how sure that is.
 
-    ``layer`` is a factory, a function from a width to a module (or to several modules, each with a connection of its
-    own), its name ``module:factory`` or ``FILE.py:factory``, or a family or its name. Every connection and start that
-    it can carry is compared, or those of the blocks that match ``block``; always pre-norm. ``data`` is the name of a
-    data set, whose options are ``data_options``, or of a text file; or data of the user's own, or their name
-    ``module:NAME``: see ``highway_bench.data.read_own``, for ``target`` too. ``loss`` is ``module:function`` of outputs
-    and targets. ``optimiser`` is ``sgd`` or ``adamw``, which is the default for sequences alone. ``steps`` are those of
-    the finals; by default, as many as fit. ``repetition`` changes the seeds.
+    ``layer`` is a function from a width to a module (or to several modules, each with a connection of its own), its
+    name ``module:factory`` or ``FILE.py:factory``, or a family or its name. Every connection and start that it
+    can carry is compared, or those of the blocks that match ``block``; always pre-norm. ``data`` is the name of a data
+    set, whose options are ``data_options``, or of a text file; or data of the user's own, or their name
+    ``module:NAME``: see ``highway_bench.data.read_own``, for ``target`` too. ``loss`` is a function of outputs and
+    targets, or ``module:function``. ``optimiser`` is ``sgd`` or ``adamw``, the default for sequences alone. ``steps``
+    are those of the finals; by default, as many as fit. ``repetition`` changes the seeds.
 
     The measurements take about ``minutes`` and are stored in a folder in ``out``, where the page is too. What was
     decided from measured times is stored as well, so the same call gives the same answer without measuring again, and
-    goes on after an interruption. Raises ``BadInput``, in
-    one line and before anything is measured, for a layer, data or sizes that cannot be used.
+    goes on after an interruption. Progress is shown by default in a notebook.
+
+    Raises ``BadInput``, in one line and before anything is measured, for a layer, data or sizes that cannot be used.
 
     >>> hb.advise("transformer", depth=12, minutes=10).headline
     """

@@ -16,7 +16,10 @@ from highway_bench.measure.paired import compare as judge
 from highway_bench.report.results import Source, open_results
 from highway_bench.results.schema import OUTCOMES
 
-SAME: Final = ("task", "family", "dataset", "block", "start", "depth", "phase", "mode", "threads", "dtype", "device")
+SAME: Final = (
+    *("task", "family", "dataset", "block", "start", "depth", "nominal_width", "batch_size", "seq_len"),
+    *("phase", "mode", "threads", "dtype", "device"),
+)
 """What is equal in both; widths may differ, as an edit changes the parameters."""
 OF_SEEDS: Final = ("final_loss", "test_loss", "test_bits")
 TIMED: Final = ("yardstick_ratio",)

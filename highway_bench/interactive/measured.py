@@ -55,7 +55,7 @@ class Measured:
     def curves(self) -> pd.DataFrame:
         """The training losses: one row per run and step, every seed and every point that is stored."""
         rows = self.rows
-        rows = rows[rows["metric"].eq("loss") & rows["axis_name"].eq("step")]
+        rows = rows[rows["task"].eq("trainability") & rows["metric"].eq("loss") & rows["axis_name"].eq("step")]
         table = rows.rename(columns={"position": "step", "value": "loss"}).astype({"step": int})
         options = [
             str(name) for name in table if str(name).startswith(tuple(JSON.values())) and table[name].notna().any()
@@ -133,15 +133,16 @@ class Measured:
             dataset=str(row["dataset"]),
             recipe=json.loads(row["recipe"]),
             batch_size=int(row["batch_size"]),
-            loss=10**interval.value,
-            loss_low=10**interval.low,
-            loss_high=10**interval.high,
+            loss=interval.value,
+            loss_low=interval.low,
+            loss_high=interval.high,
             seeds=interval.n,
             equal=tuple(equal),
         )
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """The small tables that are shown, by title: those with rows."""
+        """The small tables that are shown, by title: those with rows. Of the machine and how it ran, columns have what
+        differs, and ``attrs`` the rest."""
         every = {
             "success by depth": self.success,
             "step times": self.step_times,
@@ -149,8 +150,11 @@ class Measured:
         }
         if self.stored.empty:
             return {}
-        found = {title: make() for title, make in every.items()}
-        tables = {title: table.dropna(axis=1, how="all") for title, table in found.items() if not table.empty}
+        found = {title: make().dropna(axis=1, how="all") for title, make in every.items()}
+        tables = {title: table for title, table in found.items() if not table.empty}
+        for table in tables.values():
+            shared = [name for name in WHERE if name in table and len(table[name].unique()) == 1]
+            table.attrs |= {name: table.pop(name).iloc[0] for name in shared}
         return tables or {"rows": self.rows[["task", "family", "block", "depth", "metric", "value", "unit", "status"]]}
 
     def __repr__(self) -> str:
@@ -173,8 +177,8 @@ class Measured:
     def _table(self, name: str) -> pd.DataFrame:
         """A table of ``results`` with the columns that users see."""
         table: pd.DataFrame = getattr(self.results, name)()
-        labels = {"family_label": "family"} | ({"label": "block"} if "block" not in table else {})
-        return table.rename(columns={**NAMES, **labels})
+        labels = {"family_label": "family"} | ({} if "block" in table else {"label": "block"})
+        return table.drop(columns="family", errors="ignore").rename(columns={**NAMES, **labels})
 
 
 @dataclass(frozen=True)
