@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.interactive.listing import list_datasets as list_datasets
     from highway_bench.interactive.listing import list_families as list_families
     from highway_bench.interactive.listing import list_tasks as list_tasks
-    from highway_bench.interactive.measured import Measured as Measured
+    from highway_bench.interactive.measured import MeasuredRows as MeasuredRows
     from highway_bench.interactive.run import run as run
     from highway_bench.network import build as build
     from highway_bench.peers.comparison import compare_peers as compare_peers
@@ -51,7 +51,7 @@ _HOMES = {
     "BlockSpec": "highway_bench.blocks",
     "Family": "highway_bench.families",
     "Gate": "highway_bench.families",
-    "Measured": "highway_bench.interactive.measured",
+    "MeasuredRows": "highway_bench.interactive.measured",
     "Plan": "highway_bench.plan.plan",
     "Selection": "highway_bench.plan.selection",
     "Results": "highway_bench.report.results",

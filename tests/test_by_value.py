@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from highway_bench.by_value import is_importable, named_value, packed, reference_to, unpacked, value_of
 from highway_bench.errors import BadInput
@@ -180,12 +181,18 @@ def test_it_travels_with_all_that_its_code_looks_for(neighbour: Path) -> None:
     plugin = packed([reference], {})
     assert packed([reference], {}) == plugin
     assert unpacked(plugin) == {}  # this process has it
-    main, there = call_once(120, there_is, plugin, reference)
-    assert {"torch", "helper", "TABLE", "neighbour", "Layer"} - {*main} == {"Layer"}
-    assert there == "Layer"
     assert named_value(reference) is not None
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        expected = layer(3)(torch.ones(2, 3))
+    for found in call_once(300, outputs_there, plugin, reference):
+        assert torch.equal(found, expected)
 
 
-def there_is(plugin: str, reference: str) -> tuple[list[str], str]:
+def outputs_there(plugin: str, reference: str) -> list[torch.Tensor]:
+    """What the layer gives in another process, eager and compiled."""
     load_plugin(plugin)
-    return dir(sys.modules["__main__"]), imported(reference, "family").__name__
+    torch.manual_seed(0)
+    layer = imported(reference, "family")(3)
+    with torch.no_grad():
+        return [layer(torch.ones(2, 3)), torch.compile(layer, backend="eager")(torch.ones(2, 3))]

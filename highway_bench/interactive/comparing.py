@@ -10,7 +10,7 @@ from typing import Any, Final
 import pandas as pd
 
 from highway_bench.errors import NothingMeasured
-from highway_bench.interactive.measured import NAMES, Measured
+from highway_bench.interactive.measured import NAMES, MeasuredRows
 from highway_bench.measure.paired import BETTER, EQUAL, UNDECIDED, WORSE
 from highway_bench.measure.paired import compare as judge
 from highway_bench.report.results import Source, open_results
@@ -27,7 +27,7 @@ EXACT: Final = ("saved_activations", "parameter_bytes", "peak", "parameters", "m
 VERSION: Final = re.compile("^(__main__:.*)-[0-9a-f]{6}$")
 
 
-def compare(before: Measured | Source, after: Measured | Source) -> pd.DataFrame:
+def compare(before: MeasuredRows | Source, after: MeasuredRows | Source) -> pd.DataFrame:
     """What of ``before`` is other in ``after``: results of ``hb.run``, or stores. One row per setting and metric.
 
     ``ratio`` is after over before with its interval, and ``word`` the judgement: better, worse, equal or undecided.
@@ -43,8 +43,8 @@ def compare(before: Measured | Source, after: Measured | Source) -> pd.DataFrame
     return pd.DataFrame(found).rename(columns=NAMES).dropna(axis=1, how="all")
 
 
-def _rows(given: Measured | Source) -> pd.DataFrame:
-    rows = given.results.rows if isinstance(given, Measured) else open_results(given).rows
+def _rows(given: MeasuredRows | Source) -> pd.DataFrame:
+    rows = given.results.rows if isinstance(given, MeasuredRows) else open_results(given).rows
     rows = rows[rows["trial"].isna() & rows["status"].isin(list(OUTCOMES)) & rows["axis"].fillna("").eq("")]
     return rows.assign(family=[VERSION.sub(r"\1", str(name)) for name in rows["family_label"]], block=rows["label"])
 

@@ -31,7 +31,7 @@ LINES: Final = 28
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Measured:
+class MeasuredRows:
     """The rows of a run. ``stored`` has them with a store's columns, ``note`` says where it was stopped.
 
     Each method is a frame with a row for each thing it names; numbers are not rounded, bounds are 95 % intervals where

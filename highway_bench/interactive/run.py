@@ -13,7 +13,7 @@ import pandas as pd
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress_bar import in_notebook, showing_progress, stderr_console
 from highway_bench.execution.rerun import FAILED
-from highway_bench.interactive.measured import Measured
+from highway_bench.interactive.measured import MeasuredRows
 from highway_bench.options import help_of, with_near_names
 from highway_bench.plan.plan import AnyStore, Plan, opened
 from highway_bench.plan.profiles import Profile
@@ -57,7 +57,7 @@ def run(
     shard: str | None = None,
     trials: bool = False,
     progress: bool | None = None,
-) -> Measured:
+) -> MeasuredRows:
     """Measure a profile, narrowed or changed by options, each with one value or several, and return its results.
 
     A block may be its class, a family a function from a width to a module, or a mapping of such functions by name.
@@ -99,7 +99,7 @@ def run(
             again = "the same call goes on" if store is not None else "nothing is kept, as store is None"
             note = f"stopped after {done} of {len(plan.needs)} cells: {again}"
     rows["purpose"] = purposes(rows)
-    return Measured(rows if trials else finals(rows), runs, note)
+    return MeasuredRows(rows if trials else finals(rows), runs, note)
 
 
 run.__doc__ = f"{run.__doc__}\n    Options:\n\n" + "\n".join(
