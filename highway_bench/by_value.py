@@ -18,7 +18,7 @@ import pickle
 import re
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -32,15 +32,12 @@ DIGITS: Final = 6  # of a key, in a name
 DOCSTRING: Final = 0x4000000  # the flag of code that has one
 
 PLAIN = (type(None), type(...), type(NotImplemented), bool, int, float, complex, str, bytes, bytearray, range, slice)
-BUILT_IN = (
-    types.BuiltinFunctionType,
-    types.WrapperDescriptorType,
-    types.MethodWrapperType,
-    types.MethodDescriptorType,
-    types.ClassMethodDescriptorType,
-    types.GetSetDescriptorType,
-    types.MemberDescriptorType,
-)
+WRAPPERS: Final[Mapping[Any, tuple[str, ...]]] = {  # what pickle does not take apart, with its parts
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    property: ("fget", "fset", "fdel"),
+    functools.cached_property: ("func",),
+}
 ABOUT = {  # attributes of a class that do not change what it does
     *("__doc__", "__module__", "__name__", "__qualname__", "__dict__", "__weakref__", "__firstlineno__"),
     *("__static_attributes__", "__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
@@ -108,7 +105,8 @@ def is_importable(thing: Any) -> bool:
 
 def is_module(name: str) -> bool:
     """Whether a worker can import the module ``name``, as far as that is known without doing it."""
-    return name != MAIN and (find_module(name) is not None or name in sys.builtin_module_names)
+    unknown = (MAIN, "builtins")  # the latter of what ``exec`` defines without a name
+    return name not in unknown and (find_module(name) is not None or name in sys.builtin_module_names)
 
 
 def beside(thing: Any, name: str) -> Any:
@@ -237,55 +235,39 @@ class _Walk:
 
     def _compound(self, value: Any, name: str) -> None:
         torch = sys.modules.get("torch")
-        add: Callable[[Any, str], None] | None = next(
-            (add for kinds, add in self._kinds().items() if isinstance(value, kinds)), None
-        )
         if torch is not None and isinstance(value, torch.Tensor):
             plain = value.detach().cpu().contiguous().reshape(-1)
             self._note("tensor", value.dtype, tuple(value.shape), value.requires_grad)
             self.hash.update(plain.view(torch.uint8).numpy().tobytes())
         elif hasattr(value, "__array_interface__") and hasattr(value, "dtype") and not value.dtype.hasobject:
-            self._note("array", value.dtype.descr if value.dtype.names else value.dtype.str, value.shape)
+            self._note("array", value.dtype, value.shape)
             self.hash.update(value.tobytes())
-        elif add is not None:
-            add(value, name)
+        elif isinstance(value, types.ModuleType):
+            self._module(value)
+        elif isinstance(value, types.FunctionType):
+            self._function(value, name)
+        elif isinstance(value, types.CodeType):
+            self._code(value, name)
+        elif isinstance(value, type):
+            self._class(value, name)
+        elif isinstance(value, types.BuiltinFunctionType) and not isinstance(value.__self__, types.ModuleType | type):
+            self._all([value.__name__, value.__self__], name)
+        elif type(value) in WRAPPERS:
+            self._all([type(value).__name__, *(getattr(value, one) for one in WRAPPERS[type(value)])], name)
+        elif inspect.ismethoddescriptor(value) or inspect.isdatadescriptor(value) or inspect.isbuiltin(value):
+            self._note("built in", getattr(value, "__qualname__", type(value)))  # of C code
+        elif isinstance(value, set | frozenset):
+            self._set(value, name)
         else:
             self._object(value, name)
 
-    def _kinds(self) -> dict[Any, Callable[[Any, str], None]]:
-        def parts(*names: str) -> Callable[[Any, str], None]:
-            return lambda value, name: self._all([type(value).__name__, *(getattr(value, one) for one in names)], name)
-
-        return {
-            types.ModuleType: self._module,
-            types.FunctionType: self._function,
-            types.CodeType: self._code,
-            type: self._class,
-            BUILT_IN: self._built_in,
-            (staticmethod, classmethod): parts("__func__"),
-            property: parts("fget", "fset", "fdel"),
-            functools.cached_property: parts("func"),
-            (functools.partial, functools.partialmethod): parts("func", "args", "keywords"),
-            types.MethodType: parts("__func__", "__self__"),
-            types.MappingProxyType: lambda value, name: self._mapping(dict(value), name),
-            types.GenericAlias: parts("__origin__", "__args__"),
-            set | frozenset: self._set,
-        }
-
-    def _module(self, module: types.ModuleType, name: str, loaded: Iterable[str] = ()) -> None:
-        """A module of the user's: its files, and those of its parts whose names the code has; of a library, its
-        name."""
-        own = module.__name__
-        self._note("module", own)
-        if own == MAIN:
-            return
-        if is_own(own):
-            self._file(own)
-            parts = (sys.modules.get(f"{own}.{one}") for one in loaded)
-            for part in filter(None, parts):
-                self._module(part, name, loaded)
-        elif module.__spec__ is None and own not in sys.builtin_module_names:
-            self._mapping({one: value for one, value in vars(module).items() if not one.startswith("__")}, name)
+    def _module(self, module: types.ModuleType, loaded: Iterable[str] = ()) -> None:
+        """A module of the user's: its files, and those of its parts whose names the code has; else its name."""
+        self._note("module", module.__name__)
+        if is_own(module.__name__):
+            self._file(module.__name__)
+            for part in filter(None, (sys.modules.get(f"{module.__name__}.{one}") for one in loaded)):
+                self._module(part, loaded)
 
     def _file(self, module: str) -> None:
         self.modules.add(module)
@@ -295,25 +277,19 @@ class _Walk:
         """Whether the name of a function or a class says what it does: with its file, or as a library's."""
         module, is_class = value.__module__, isinstance(value, type)
         own = isinstance(module, str) and is_own(module)
-        known = is_importable(value) or (is_class and is_module(module) and not own and module != "builtins")
+        known = is_importable(value) or (is_class and is_module(module) and not own)
         if known:
             self._note("name", module, value.__qualname__)
             if own:
                 self._file(module)
         return known
 
-    def _built_in(self, value: Any, name: str) -> None:
-        self._note("built in", value.__qualname__)
-        bound = getattr(value, "__self__", None)
-        if bound is not None and not isinstance(bound, types.ModuleType | type):
-            self.add(bound, name)
-
     def _function(self, function: types.FunctionType, name: str) -> None:
         if self._by_name(function):
             return
         scope = function.__globals__
         home = scope.get("__name__", MAIN)
-        if home == MAIN or not is_module(home):
+        if not is_module(home):
             self.scopes[id(scope)] = scope
         self._note("function")
         self._code(function.__code__, name)
@@ -332,7 +308,7 @@ class _Walk:
             value = scope.get(one, vars(builtins).get(one))
             self._note("global", one, one in scope)
             if isinstance(value, types.ModuleType):
-                self._module(value, one, sorted(names))
+                self._module(value, sorted(names))
             else:
                 self.add(value, one)
         for one in dict.fromkeys(one for code in codes for one in _imports(code)):

@@ -11,13 +11,15 @@ from typing import Any, Final
 import pandas as pd
 from torch import nn
 
+from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.families import make_family
 from highway_bench.measure.paired import leaders, ranked
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.network import build
 from highway_bench.report.results import Results
-from highway_bench.report.rows import Runs
+from highway_bench.report.rows import Runs, plain
+from highway_bench.tasks.from_cell import cell_dataset
 
 NAMES: Final = {"mode": "execution", "index": "position", "axis": "axis_name"}
 """Columns of a store whose names pandas has too, and what users see."""
@@ -119,26 +121,10 @@ class MeasuredRows:
             raise NothingMeasured("no connection trained at every seed without a loss that is not finite")
         losses = {key: dict(zip(part["seed"], part["value"], strict=True)) for key, part in whole.items()}
         key = ranked(losses)[0]
-        row = whole[key].iloc[0]
         interval = log10_interval(losses[key].values())
-        equal = [str(one[0]) for one in leaders(losses)[1:]]
-        return Best(
-            block=str(row["block"]),
-            family=str(row["family"]),
-            depth=int(row["depth"]),
-            width=int(row["width"]),
-            start=None if pd.isna(row["start"]) else str(row["start"]),
-            block_options=json.loads(row["block_options"]),
-            family_options=json.loads(row["family_options"]),
-            dataset=str(row["dataset"]),
-            recipe=json.loads(row["recipe"]),
-            batch_size=int(row["batch_size"]),
-            loss=interval.value,
-            loss_low=interval.low,
-            loss_high=interval.high,
-            seeds=interval.n,
-            equal=tuple(equal),
-        )
+        equal = tuple(str(one[0]) for one in leaders(losses)[1:])
+        row = {name: plain(value) for name, value in whole[key].iloc[0].items()}
+        return Best(Cell.of_columns(row), interval.value, interval.low, interval.high, interval.n, equal)
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """The small tables that are shown, by title: those with rows. Of the machine and how it ran, columns have what
@@ -183,42 +169,37 @@ class MeasuredRows:
 
 @dataclass(frozen=True)
 class Best:
-    """The connection of the lowest final loss, with what its runs had: ``recipe["rate"]`` is their learning rate.
+    """The connection of the lowest final loss, with the ``cell`` of one of its runs.
 
     ``loss`` is the geometric mean over ``seeds`` with its interval. ``equal`` are blocks that are not worse.
     """
 
-    block: str
-    family: str
-    depth: int
-    width: int
-    start: str | None
-    block_options: Mapping[str, Any]
-    family_options: Mapping[str, Any]
-    dataset: str
-    recipe: Mapping[str, Any]
-    batch_size: int
+    cell: Cell
     loss: float
-    loss_low: float
-    loss_high: float
+    low: float
+    high: float
     seeds: int
     equal: tuple[str, ...]
+
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        """How it was trained; ``recipe["rate"]`` is the learning rate."""
+        return self.cell.recipe
 
     def build(
         self, *, width: int | None = None, depth: int | None = None, whole: bool = False, seed: int = 0
     ) -> nn.Module:
         """The layers as a plain module, by default of the width and depth as measured; the ``whole`` network with stem
         and head for its data set where that is wanted."""
-        from highway_bench.data import make_dataset
-
+        cell = self.cell
         return build(
-            self.block,
-            make_family(self.family, **self.family_options),
-            width=width or self.width,
-            depth=depth or self.depth,
-            start=self.start,
-            block_options=self.block_options,
-            dataset=make_dataset(self.dataset, **self.recipe.get("dataset", {})) if whole else None,
+            cell.block,
+            make_family(cell.family, **cell.family_options),
+            width=width or cell.width,
+            depth=depth or cell.depth,
+            start=cell.start,
+            block_options=cell.block_options,
+            dataset=cell_dataset(cell) if whole else None,
             seed=seed,
         )
 

@@ -112,24 +112,24 @@ def test_the_best_trains_in_plain_torch_to_what_was_measured(results: hb.Measure
     """As its runs did: the same start, data and steps give a final loss within the interval."""
     only = hb.MeasuredRows(results.stored[results.stored["block"] == block], results.runs)
     best = only.best(depth=2)
-    assert best.block == block
+    assert best.cell.block == block
     assert set(map(type, best.build(width=4).modules())) == set(map(type, hb.build(block, width=4, depth=2).modules()))
     losses = []
-    data = make_dataset(best.dataset).load(seed=0).train
+    data = make_dataset(best.cell.dataset).load(seed=0).train
     for seed in range(5):
         torch.manual_seed(seed)
         network = best.build(whole=True, seed=seed)
         optimiser = torch.optim.SGD(network.parameters(), lr=best.recipe["rate"], momentum=best.recipe["momentum"])
         tail = []
         for _ in range(best.recipe["steps"]):
-            chosen = torch.randint(len(data.inputs), (best.batch_size,))
+            chosen = torch.randint(len(data.inputs), (best.cell.batch_size,))
             loss = nn.functional.cross_entropy(network(data.inputs[chosen]), data.targets[chosen])
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
             tail.append(loss.item())
         losses.append(math.log(tail[-1]))
-    assert best.loss_low < math.exp(sum(losses) / len(losses)) < best.loss_high
+    assert best.low < math.exp(sum(losses) / len(losses)) < best.high
 
 
 def test_the_best_of_several_depths(results: hb.MeasuredRows) -> None:
