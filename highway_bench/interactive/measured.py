@@ -14,6 +14,7 @@ from torch import nn
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.families import make_family
+from highway_bench.interactive.shown import Shown
 from highway_bench.measure.paired import leaders, ranked
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.network import build
@@ -28,12 +29,10 @@ JSON: Final = {"block_options": "block_", "family_options": "family_", "recipe":
 SETTING: Final = ("task", "family", "dataset", "block", "start", "depth", "width", "seed")
 WHERE: Final = ("execution", "threads", "device", "dtype", "machine")
 MILLI: Final = 1e3
-LINES: Final = 28
-"""Lines of all tables in print."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MeasuredRows:
+class MeasuredRows(Shown):
     """The rows of a run. ``stored`` has them with a store's columns, ``note`` says where it was stopped.
 
     Each method is a frame with a row for each thing it names; numbers are not rounded, bounds are 95 % intervals where
@@ -123,7 +122,7 @@ class MeasuredRows:
         key = ranked(losses)[0]
         interval = log10_interval(losses[key].values())
         equal = tuple(str(one[0]) for one in leaders(losses)[1:])
-        row = {name: plain(value) for name, value in whole[key].iloc[0].items()}
+        row = {str(name): plain(value) for name, value in whole[key].iloc[0].items()}
         return Best(Cell.of_columns(row), interval.value, interval.low, interval.high, interval.n, equal)
 
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -143,22 +142,9 @@ class MeasuredRows:
             table.attrs |= {name: table.pop(name).iloc[0] for name in shared}
         return tables or {"rows": self.rows[["task", "family", "block", "depth", "metric", "value", "unit", "status"]]}
 
-    def __repr__(self) -> str:
-        tables, cells = self.tables(), self.stored["digest"].nunique()
-        lines = [f"{cells} cells, {len(self.stored):,} rows{f'; {self.note}' if self.note else ''}"]
-        for title, table in tables.items():
-            most = max(1, LINES // len(tables) - 4)
-            more = f", {most} of {len(table)} rows" if len(table) > most else ""
-            text = table.head(most).to_string(index=False, float_format="{:.3g}".format, na_rep="", line_width=None)
-            lines += ["", f"{title}{more}", *text.splitlines()]
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        parts = [f"<p>{self.note}</p>" if self.note else ""]
-        for title, table in self.tables().items():
-            html = table.to_html(index=False, float_format="{:.3g}".format, na_rep="", max_rows=LINES, border=0)
-            parts.append(f"<h4>{title}</h4>{html}")
-        return "".join(parts)
+    def headlines(self) -> list[str]:
+        cells = self.stored["digest"].nunique()
+        return [f"{cells} cells, {len(self.stored):,} rows{f'; {self.note}' if self.note else ''}"]
 
     def _table(self, name: str) -> pd.DataFrame:
         """A table of ``results`` with the columns that users see."""
