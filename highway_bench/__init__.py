@@ -11,6 +11,7 @@ Registries are reached in their packages: ``from highway_bench.blocks import blo
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal to the table below
@@ -25,10 +26,16 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.families import Gate as Gate
     from highway_bench.families import Site as Site
     from highway_bench.families import family as family
+    from highway_bench.interactive.comparing import compare as compare
+    from highway_bench.interactive.listing import list_blocks as list_blocks
+    from highway_bench.interactive.listing import list_datasets as list_datasets
+    from highway_bench.interactive.listing import list_families as list_families
+    from highway_bench.interactive.listing import list_tasks as list_tasks
+    from highway_bench.interactive.measured import MeasuredRows as MeasuredRows
+    from highway_bench.interactive.run import run as run
     from highway_bench.network import build as build
     from highway_bench.peers.comparison import compare_peers as compare_peers
     from highway_bench.plan.plan import Plan as Plan
-    from highway_bench.plan.run import run as run
     from highway_bench.plan.selection import Selection as Selection
     from highway_bench.report.choice.answers import answers as answers
     from highway_bench.report.files import write_report as write_report
@@ -44,6 +51,7 @@ _HOMES = {
     "BlockSpec": "highway_bench.blocks",
     "Family": "highway_bench.families",
     "Gate": "highway_bench.families",
+    "MeasuredRows": "highway_bench.interactive.measured",
     "Plan": "highway_bench.plan.plan",
     "Selection": "highway_bench.plan.selection",
     "Results": "highway_bench.report.results",
@@ -54,11 +62,16 @@ _HOMES = {
     "answers": "highway_bench.report.choice.answers",
     "build": "highway_bench.network",
     "check_block": "highway_bench.block_check",
+    "compare": "highway_bench.interactive.comparing",
     "compare_peers": "highway_bench.peers.comparison",
     "family": "highway_bench.families",
+    "list_blocks": "highway_bench.interactive.listing",
+    "list_datasets": "highway_bench.interactive.listing",
+    "list_families": "highway_bench.interactive.listing",
+    "list_tasks": "highway_bench.interactive.listing",
     "open_results": "highway_bench.report.results",
     "register_block": "highway_bench.blocks",
-    "run": "highway_bench.plan.run",
+    "run": "highway_bench.interactive.run",
     "write_report": "highway_bench.report.files",
 }
 
@@ -76,4 +89,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted(__all__)
+
+
+warnings.filterwarnings("ignore", "IProgress not found")  # of optuna's tqdm, in a notebook without widgets

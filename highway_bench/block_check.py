@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from highway_bench.blocks import BlockSpec, blocks
+from highway_bench.blocks import Block, BlockSpec, blocks
 from highway_bench.cell import DEPTH_AWARE, Cell
 from highway_bench.errors import USER_ERRORS, HighwayBenchError
 from highway_bench.execution.preflight import preflight
-from highway_bench.families import Family, make_family, reads_ahead, select_families
+from highway_bench.families import AnyLayer, Family, as_family, make_family, reads_ahead, select_families
 from highway_bench.families.own_layer import own_layers
 from highway_bench.families.parts import count_parameters
 from highway_bench.families.seeding import seeded
@@ -99,14 +99,17 @@ class Subject:
         )
 
 
-def check_block(name: str, *, in_families: Sequence[str] = ("*",)) -> list[CheckResult]:
-    """Check the block ``name`` against the contract in each family that it can join, registered or ``module:factory``.
+def check_block(name: str | type[Block], *, in_families: Sequence[AnyLayer] = ("*",)) -> list[CheckResult]:
+    """Check the block ``name``, or its class, against the contract in each family that it can join: a name with
+    wildcards, ``module:factory``, or a function from a width to a module.
 
     Raises ``UnknownName`` for an unknown name, and ``BadInput`` for a user's layer that cannot be measured under it, or
     where the block can join none of the families.
     """
-    spec = blocks.get(name)
-    every = [Subject(spec, make_family(family)) for family in select_families(*in_families)]
+    spec = blocks.get(name) if isinstance(name, str) else name.spec
+    given = [in_families] if isinstance(in_families, str) or callable(in_families) else in_families
+    names = (select_families(one) if isinstance(one, str) else [one] for one in given)
+    every = [Subject(spec, as_family(one)) for some in names for one in some]
     subjects = [one for one in every if spec.refusal(one.family) is None]
     if not subjects:
         spec.check_family(every[0].family)

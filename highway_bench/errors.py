@@ -21,6 +21,10 @@ class HighwayBenchError(Exception):
 
     exit_status = 1
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: one line."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class BadInput(HighwayBenchError):
     """Invalid input, such as an unknown name, an impossible width or a broken file."""

@@ -18,12 +18,13 @@ from torch import Tensor, nn
 from highway_bench.blocks import Block, BlockSpec, blocks
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput
-from highway_bench.families import CHANGES, Change, Family, Site, make_family
+from highway_bench.families import CHANGES, AnyLayer, Change, Family, Site, as_family
 from highway_bench.families.causality import looks_ahead
 from highway_bench.families.direct import DirectParts
 from highway_bench.families.padding import ReadsLengths, lengths_of, real_mask, real_steps, set_lengths
 from highway_bench.families.seeding import seeded
 from highway_bench.measure.precision import cast, torch_dtype
+from highway_bench.options import check_whole, with_near_names
 from highway_bench.stem_head import Incompatible, build_head, build_stem
 
 TRIED_DEPTH = 3  # of stacks that are tried for what they read: later layers may carry another state than the first
@@ -94,9 +95,10 @@ def unpadded_steps(network: nn.Module, inputs: Tensor) -> Tensor | None:
     return real_steps(inputs) if isinstance(network, Network) and network.padded else None
 
 
+@with_near_names
 def build(
     block: str | type[Block],
-    family: str | Family = "dense",
+    family: AnyLayer = "dense",
     *,
     width: int | None = None,
     depth: int | None = None,
@@ -135,21 +137,21 @@ def build(
         raise BadInput("build takes a width and a depth, or stages, not both")
     if change not in CHANGES:
         raise BadInput(f"unknown way to change dimension {change!r}; known: {', '.join(CHANGES)}")
-    spec = blocks.get(block) if isinstance(block, str) else block.spec
-    if isinstance(family, str):
-        family = make_family(family, **(family_options or {}))
-    elif family_options:
-        raise BadInput("family_options go with a family's name; a family object has its options already")
+    spec = blocks.get(block) if isinstance(block, str) else getattr(block, "spec", None)
+    if not isinstance(spec, BlockSpec):
+        raise BadInput(f"a block is a name or a class that was registered, and not {block!r}")
+    layers = as_family(family, **(family_options or {}))
     if isinstance(dataset, str):
         dataset = make_dataset(dataset)
-    options, family = started(spec, family, block_options, start)
+    options, layers = started(spec, layers, block_options, start)
     all_stages = [Stage(*stage) for stage in stages]
     for stage in all_stages:  # before the seed is set: the check may run a user's factory, which may draw numbers
         check_depth(stage.depth)
-        family.check_width(stage.width)
+        check_whole("width", stage.width)
+        layers.check_width(stage.width)
     with seeded(seed):
-        network = _assemble(spec, family, all_stages, change, dataset, options)
-    return network if family.dtype is None else cast(network, torch_dtype(family.dtype))
+        network = _assemble(spec, layers, all_stages, change, dataset, options)
+    return network if layers.dtype is None else cast(network, torch_dtype(layers.dtype))
 
 
 def _assemble(
@@ -276,6 +278,7 @@ def all_options(spec: BlockSpec, options: Mapping[str, Any] | None) -> dict[str,
 
 
 def check_depth(depth: int) -> None:
-    """Raise ``BadInput`` for a depth below 1."""
+    """Raise ``BadInput`` for a depth that is no whole number, or below 1."""
+    check_whole("depth", depth)
     if depth < 1:
         raise BadInput(f"depth must be at least 1, not {depth}")

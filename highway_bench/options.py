@@ -7,11 +7,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, field, fields
-from typing import Any
+from functools import wraps
+from numbers import Integral
+from typing import Any, ParamSpec, TypeVar
 
 from highway_bench.errors import BadInput, UnknownName
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 GREATEST = 2**31 - 1  # of a number with a minimum: seeds, sizes and the columns of a store have room for it
 
@@ -52,6 +58,26 @@ def help_of(option: Field[Any]) -> str:
     return f"{about}: {', '.join(choices)}." if choices else str(about)
 
 
+def with_near_names(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorator: an option that ``function`` does not have raises ``UnknownName``, with near names."""
+    known = inspect.signature(function).parameters
+
+    @wraps(function)
+    def checked(*values: P.args, **options: P.kwargs) -> T:
+        for name in options:
+            if name not in known:
+                raise UnknownName(f"option of {function.__name__}", name, known)
+        return function(*values, **options)
+
+    return checked
+
+
+def check_whole(name: str, value: Any) -> None:
+    """Raise ``BadInput`` for a value that is no whole number, such as a list of some."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise BadInput(f"{name} must be a whole number, not {value!r}")
+
+
 def check_options(given: Any) -> None:
     """Raise ``BadInput`` for a value of the dataclass ``given`` below its minimum or above ``GREATEST``,
     ``UnknownName`` for one that is not among its choices."""
@@ -64,9 +90,13 @@ def check_options(given: Any) -> None:
 
 def _check(option: Field[Any], value: Any) -> None:
     name, minimum, choices = option.name.replace("_", " "), option.metadata["minimum"], option.metadata["choices"]
+    if minimum is not None:
+        check_whole(name, value)
     if minimum is not None and value < minimum:
         raise BadInput(f"{name} must be at least {minimum}, not {value}")
     if minimum is not None and value > GREATEST:
         raise BadInput(f"{name} must be at most {GREATEST}")
+    if scalar_of(option) is str and option.name not in ("family", "data") and not isinstance(value, str):
+        raise BadInput(f"{name} must be a name, not {value!r}")
     if choices and value not in choices:
         raise UnknownName(name, value, choices)

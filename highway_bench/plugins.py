@@ -12,7 +12,7 @@ from highway_bench.data import datasets
 from highway_bench.errors import BadInput
 from highway_bench.families import families
 from highway_bench.matching import baseline
-from highway_bench.registry import Registry, load_plugin, module_of_file
+from highway_bench.registry import Registry, load_plugin, module_of_file, modules_of
 from highway_bench.tasks import tasks
 
 PACKAGE = __name__.partition(".")[0]
@@ -46,24 +46,12 @@ def _loaded(plugin: str) -> str:
 
 
 def modules_outside(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """Modules outside this package that register the entries of ``cells``; workers import them.
+    """The plug-ins from outside of this package that workers need for ``cells``.
 
-    Raises ``BadInput`` for an entry defined in ``__main__``, that is in a notebook or in the started script.
+    Raises ``BadInput`` for what a notebook defines and no worker can get.
     """
-    modules: dict[str, None] = {}
-    for cell in cells:
-        for registry, name in entries_of(cell):
-            if ":" in name:  # module:factory is imported by its own name
-                continue
-            module = registry.module_of(name)
-            if module == "__main__":
-                raise BadInput(
-                    f"{registry.kind} {name!r} is defined in __main__, which worker processes cannot import: "
-                    f"move it to a module"
-                )
-            if module.partition(".")[0] != PACKAGE:
-                modules[module] = None
-    return tuple(modules)
+    entries = dict.fromkeys(entry for cell in cells for entry in entries_of(cell))
+    return tuple(one for one in modules_of(entries) if one.partition(".")[0] != PACKAGE)
 
 
 def entries_of(cell: Cell) -> list[tuple[Registry[Any], str]]:

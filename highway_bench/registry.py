@@ -14,18 +14,20 @@ import os
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import entry_points
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from .by_value import MAIN, PICKLED, is_module, named_value, packed, unpacked
 from .errors import USER_ERRORS, BadInput, DuplicateName, UnknownName
 
 T = TypeVar("T")
 
 FIRST_VERSION = "1"  # of an entry that declares none
+_registries: dict[str, Registry[Any]] = {}  # by kind
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*\Z")
 
 
@@ -47,6 +49,10 @@ class Registry(Generic[T]):
         self._aliases: dict[str, str] = {}
         self._loaded = False
         self._broken: BadInput | None = None
+        _registries[kind] = self
+
+    def __repr__(self) -> str:
+        return f"{len(self)} {self.kind} names: {', '.join(self)}"
 
     def register(self, name: str, entry: T, *, module: str) -> None:
         """Add ``entry``, which is defined in ``module``; a module that is loaded again replaces its own.
@@ -151,8 +157,29 @@ def parsed(path: Path) -> ast.Module:
 
 def load_plugin(module: str) -> None:
     """Import ``module`` so that it registers its entries; raises ``BadInput`` with the reason where it cannot."""
+    if module.startswith(PICKLED):
+        with _importing("what a notebook or a script defines"):
+            for (kind, name), entry in unpacked(module).items():
+                _registries[kind].register(name, entry, module=MAIN)
+        return
     with _importing(f"plug-in {module!r}"):
         importlib.import_module(module)
+
+
+def modules_of(entries: Iterable[tuple[Registry[Any], str]]) -> tuple[str, ...]:
+    """The plug-ins with which a worker process has ``entries``, given by registry and name: modules, and one that has
+    what no module defines. What is called ``module:name`` is imported by that."""
+    modules: dict[str, None] = {}
+    references: dict[str, None] = {}
+    others: dict[str, dict[str, Any]] = {}
+    for registry, name in entries:
+        if ":" in name:
+            references |= {name: None} if named_value(name) else {}
+        elif is_module(module := registry.module_of(name)):
+            modules[module] = None
+        else:
+            others.setdefault(registry.kind, {})[name] = registry.get(name)
+    return (*modules, *([packed(references, others)] if references or others else []))
 
 
 def imported(reference: str, what: str) -> Any:
@@ -160,6 +187,8 @@ def imported(reference: str, what: str) -> Any:
 
     Raises ``BadInput`` where it is missing or cannot be imported.
     """
+    if (value := named_value(reference)) is not None:
+        return value.thing
     module, _, name = reference.partition(":")
     with _importing(f"{what} {reference!r}"):
         loaded = importlib.import_module(module)

@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 from highway_bench.architectures import architectures
 from highway_bench.blocks import blocks
 from highway_bench.data import datasets
-from highway_bench.execution.source import SourceTree, is_ours
 from highway_bench.families import families
 from highway_bench.registry import Registry, load_plugin
 from highway_bench.reproduce.base import reproductions
+from highway_bench.source import SourceTree, is_ours
 from highway_bench.tasks import tasks
 from tests import same_numbers
 

@@ -45,16 +45,20 @@ def test_what_workers_import(gate: Path) -> None:
 
 
 def test_block_of_a_notebook() -> None:
-    class InMain(Block):
-        pass
+    """Its class travels by value; the cell run again replaces it."""
 
-    InMain.__module__ = "__main__"
-    register_block("in-main", equation="y = x", source="", summary="")(InMain)
+    def register(power: int) -> str:
+        class InMain(Block):
+            factor = power
+
+        InMain.__module__ = "__main__"
+        register_block("in-main", equation="y = x", source="", summary="")(InMain)
+        (plugin,) = modules_outside([CELL.but(block="in-main")])
+        assert plugin == modules_outside([CELL.but(block="in-main", depth=2)])[0]
+        return plugin
+
     try:
-        with pytest.raises(
-            BadInput, match="block 'in-main' is defined in __main__, which worker processes cannot import"
-        ):
-            modules_outside([CELL.but(block="in-main")])
+        assert register(1) != register(2)
     finally:
         blocks.unregister("in-main")
 

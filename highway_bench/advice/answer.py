@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import pandas as pd
 from optuna.study import Study
 
 from highway_bench.advice.building import building_line
@@ -17,6 +18,7 @@ from highway_bench.advice.finals import ALPHA, MOST, MOST_SEEDS, Behind, JudgedF
 from highway_bench.advice.learning import Learning
 from highway_bench.advice.plain_values import plain_advice
 from highway_bench.decide.candidate import REFERENCE
+from highway_bench.interactive.shown import Shown
 from highway_bench.report.format import counted, first_of, listed, quantity, signed, three
 
 MOST_NAMED: Final = 8
@@ -56,8 +58,8 @@ def unfit(finalists: Iterable[Connection], results: Iterable[ConnectionResult]) 
     return {name for name, word in words.items() if learns and word == Learning.STALLS}
 
 
-@dataclass(frozen=True)
-class Advice:
+@dataclass(frozen=True, repr=False)
+class Advice(Shown):
     """The advice for one layer at one depth.
 
     ``about`` has the request in plain values, ``results`` what was measured of each connection, ``quality`` the verdict
@@ -169,6 +171,27 @@ class Advice:
         """The answer, one line for each of the three questions, and how the connections to use are built."""
         built = building_line(self)
         return [self.headline, self.training_line(), self.cost_line(), self.quality_line(), *([built] if built else [])]
+
+    def headlines(self) -> list[str]:
+        return self.lines()
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The connections, what trained longest and then the lowest loss first."""
+        rows = [
+            {
+                "connection": str(one.connection),
+                "width": one.width,
+                "result": str(one.learning),
+                "steps": one.steps,
+                "lr": one.rate,
+                "loss": one.loss,
+                "step ratio": one.cost.ratio,
+                "low": one.cost.low,
+                "high": one.cost.high,
+            }
+            for one in ordered(self.results)
+        ]
+        return {"connections": pd.DataFrame(rows)}
 
     def training_line(self) -> str:
         """Does it train?"""

@@ -11,32 +11,28 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from torch import nn
-
 from highway_bench.advice.budget import LEAST_STEPS
 from highway_bench.advice.connections import Connection, connections_for
 from highway_bench.advice.joinable import check_joinable
 from highway_bench.advice.own_loss import constant_loss_under
 from highway_bench.blocks import blocks
+from highway_bench.by_value import named_value, reference_to
 from highway_bench.cell import Cell
 from highway_bench.data import fingerprint
 from highway_bench.decide.candidate import REFERENCE
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.preflight import preflight
-from highway_bench.execution.source import SourceTree
-from highway_bench.families import Family, family, make_family
+from highway_bench.families import AnyLayer, Family, as_family
 from highway_bench.matching import matched_width
 from highway_bench.network import check_depth
-from highway_bench.plan.checks import check_rebuilds
 from highway_bench.plan.data_choice import DataChoice, check_data, default_data, named_data
 from highway_bench.plan.settings import ADAMW, FIRST_ADAMW_RATES, FIRST_SGD_RATES
 from highway_bench.provenance import identity
 from highway_bench.registry import reference_of
+from highway_bench.source import SourceTree
 from highway_bench.success.judging import THRESHOLD
 from highway_bench.tasks.base import Skip
 from highway_bench.tasks.from_cell import cell_stack, check_device, default_device, positions_of
-
-AnyLayer = str | Family | Callable[[int], nn.Module | Sequence[nn.Module]]
 
 WIDTHS: Final = {"vector": 64, "image": 16, "sequence": 32}
 BATCHES: Final = {"vector": 100, "image": 32, "sequence": 32}
@@ -167,7 +163,7 @@ def requested(
     data: Any = None,
     target: str | None = None,
     data_options: Mapping[str, Any] | None = None,
-    loss: str | None = None,
+    loss: str | Callable[..., Any] | None = None,
     optimiser: str | None = None,
     steps: int | None = None,
     width: int | None = None,
@@ -198,7 +194,7 @@ def requested(
         check_joinable(layers, nominal)
     batch = batch_size or BATCHES[layers.kind]
     check_data(choice, batch)
-    loss = None if loss is None else reference_of(loss)
+    loss = reference_of(loss) if isinstance(loss, str) else None if loss is None else reference_to(loss)
     request = AdviceRequest(
         family=layers,
         depth=depth,
@@ -255,11 +251,7 @@ def sized(layer: AnyLayer, options: Mapping[str, Any], width: int | None) -> tup
 
     Raises ``BadInput`` for a layer that cannot be joined for its inputs or its shapes.
     """
-    if isinstance(layer, Family) or (isinstance(layer, str) and ":" not in layer):
-        result = layer if isinstance(layer, Family) else make_family(layer, **options)
-        return result, checked_width(result, width)
-    result = make_family(layer, **options) if isinstance(layer, str) else family(layer, **options)
-    check_rebuilds(result)
+    result = as_family(layer, **options)
     return result, checked_width(result, width)
 
 
@@ -278,7 +270,9 @@ def seeds_from(first: int, count: int, repetition: int) -> range:
 
 
 def sources_of(*references: str | None) -> str:
-    """A hash of ``references`` and of the source of their modules and of what these import."""
+    """A hash of ``references``, and of the source of their modules and of what these import."""
     given = [one for one in references if one is not None and ":" in one]
-    tree = SourceTree().digest([one.partition(":")[0] for one in given]) if given else ""
+    values = {one: value for one in given if (value := named_value(one)) is not None}
+    modules = [one.partition(":")[0] for one in given if one not in values]
+    tree = [SourceTree().digest(modules), *(value.key for value in values.values())] if given else ""
     return hashlib.sha256(json.dumps([given, tree]).encode()).hexdigest()

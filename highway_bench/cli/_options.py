@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from highway_bench.errors import BadInput
+from highway_bench.plan.selection import STORE as STORE
 
 if TYPE_CHECKING:
     from highway_bench.execution.engines import AnyEngine
-
-STORE = Path("reports/results.sqlite")
 
 StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file of the results.")]
 Plugins = Annotated[

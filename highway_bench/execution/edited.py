@@ -13,7 +13,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from highway_bench.errors import BadInput
-from highway_bench.execution.source import find_module, is_ours
+from highway_bench.source import find_module, is_ours
 
 _seen: dict[str, tuple[object, str]] = {}  # by module: its spec, which a reload replaces, and a hash of its code
 

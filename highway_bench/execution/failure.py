@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from highway_bench.errors import HighwayBenchError
-from highway_bench.execution.source import in_library
 from highway_bench.os_names import SIGKILL
 from highway_bench.results.schema import Status
+from highway_bench.source import in_library
 from highway_bench.tasks.base import Skip
 
 # Phrases of a plain RuntimeError with which torch and CUDA's libraries report that memory ran out.

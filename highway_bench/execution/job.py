@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from highway_bench.cell import Cell
-from highway_bench.execution.source import Fingerprint
 from highway_bench.provenance import Identity
 from highway_bench.results.schema import Status
+from highway_bench.source import Fingerprint
 from highway_bench.tasks.measurement import Measurement
 
 

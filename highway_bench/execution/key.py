@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
+from highway_bench.by_value import is_module, named_value, value_of
 from highway_bench.cell import Cell
 from highway_bench.execution.edited import check_unedited
-from highway_bench.execution.source import SourceTree, hash_of, is_ours
-from highway_bench.registry import FIRST_VERSION
+from highway_bench.registry import FIRST_VERSION, Registry
+from highway_bench.source import SourceTree, hash_of, is_ours
 
 
 def cell_key(
@@ -73,19 +75,30 @@ def versions_of(cell: Cell, tree: SourceTree) -> dict[str, str]:
     """What ``cell`` runs (``task throughput``, ``block highway``, …), each with its version; of a user's module, the
     hash of its source.
 
-    Raises ``UnknownName`` for an entry that no registry has, and ``BadInput`` for a user's module without a file, or
-    one that was edited after it was imported.
+    What no module defines has its key by value. Raises ``UnknownName`` for an entry that no registry has, and
+    ``BadInput`` for a user's module without a file, or one that was edited after it was imported.
     """
     from highway_bench.plugins import entries_of  # which imports torch
 
     versions = {}
     for registry, name in entries_of(cell):
-        module = name.partition(":")[0] if ":" in name else registry.module_of(name)
-        ours = is_ours(module) and ":" not in name
-        if not ours:
-            check_unedited(tree.closure([module]))
-        versions[f"{registry.kind} {name}"] = registry.version_of(name) if ours else tree.digest([module], own=True)
+        modules, key = defined_by(registry, name)
+        if all(map(is_ours, modules)) and not key and ":" not in name:
+            key = registry.version_of(name)
+        else:
+            check_unedited(tree.closure(modules))
+        versions[f"{registry.kind} {name}"] = key or tree.digest(modules, own=True)
     return versions
+
+
+def defined_by(registry: Registry[Any], name: str) -> tuple[list[str], str]:
+    """The modules that define an entry of ``registry``, and its key by value where none does."""
+    value = named_value(name)
+    if value is None and ":" not in name and not is_module(registry.module_of(name)):
+        value = value_of(registry.get(name), name)
+    if value is not None:
+        return sorted(value.modules), value.key
+    return [name.partition(":")[0] if ":" in name else registry.module_of(name)], ""
 
 
 def is_first(versions: Mapping[str, str]) -> bool:
@@ -99,10 +112,10 @@ def minor(version: str) -> str:
 
 
 def modules_of(cell: Cell) -> list[str]:
-    """The modules that define what ``cell`` runs.
+    """The modules that define what ``cell`` runs, and those of the user's that a notebook's definitions reach.
 
     A family or a data set given as ``module:factory`` is defined in that module. Raises ``UnknownName``.
     """
     from highway_bench.plugins import entries_of  # which imports torch
 
-    return [name.partition(":")[0] if ":" in name else registry.module_of(name) for registry, name in entries_of(cell)]
+    return [module for registry, name in entries_of(cell) for module in defined_by(registry, name)[0]]

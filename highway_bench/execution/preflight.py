@@ -16,14 +16,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from highway_bench.by_value import place_of
 from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.execution.failure import death, failure
-from highway_bench.families.own_layer import Factory, own_layers, own_place
+from highway_bench.families.own_layer import Factory, own_layers
 from highway_bench.families.probing import Watched
 from highway_bench.matching import baseline
 from highway_bench.measure.processes import ProcessDied, call_once
 from highway_bench.os_names import SIGKILL
+from highway_bench.plugins import modules_outside
 from highway_bench.registry import load_plugin
 from highway_bench.results.schema import Status
 from highway_bench.tasks.from_cell import cell_dataset, cell_device, cell_dtype, cell_family, cell_stack
@@ -46,12 +48,14 @@ def preflight(cells: Iterable[Cell], plugins: Sequence[str] = ()) -> None:
     Raises ``BadInput``, in one line, for a layer that fails at a size or with a connection, that writes to its input
     without getting a copy, or that no gradient reaches. A lack of memory is none of these: it depends on the depth.
     """
-    every = trials(cell for cell in cells if ":" in cell.family and "layout" not in cell.recipe)
+    own = [cell for cell in cells if ":" in cell.family and "layout" not in cell.recipe]
+    every = trials(own)
     chosen = [cell for cell in every if (cell, factory_of(cell)) not in _passed]
     if not chosen:
         return
     try:
-        fault = call_once(SECONDS + START, first_fault, chosen, tuple(plugins))
+        needed = dict.fromkeys((*plugins, *modules_outside(own)))
+        fault = call_once(SECONDS + START, first_fault, chosen, tuple(needed))
     except TimeoutError:  # a cell has a timeout of its own
         return
     except ProcessDied as died:
@@ -61,7 +65,7 @@ def preflight(cells: Iterable[Cell], plugins: Sequence[str] = ()) -> None:
         fault = chosen[0], death(code)[1]
     if fault is not None:
         cell, message = fault
-        place = own_place(factory_of(cell))
+        place = place_of(factory_of(cell))
         raise BadInput(f"family {cell.family!r} cannot be measured: {sizes_of(cell)}: {message} (layer: {place})")
     _passed.update((cell, factory_of(cell)) for cell in chosen)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -19,14 +22,23 @@ from highway_bench.results.schema import FAILURES
 from highway_bench.terminal import printable
 
 EVERY = 10.0  # seconds between lines where there is no terminal
+WIDTH = 30  # of a bar of text
+NOTES = 12  # lines above it
 LONGEST = 60  # characters of a cell next to the bar
 
 
 @contextmanager
-def showing_progress(console: Console | None = None, log: Path | None = None) -> Iterator[Callable[[Event], None]]:
-    """Show the events of one run on ``console`` (by default stderr), while this context is open, and append them to the
-    file ``log``."""
+def showing_progress(
+    console: Console | None = None, log: Path | None = None, notes: Iterable[str] = ()
+) -> Iterator[Callable[[Event], None]]:
+    """Show ``notes`` and the events of one run, while this context is open, in a notebook or on ``console`` (by default
+    stderr), and append the events to the file ``log``."""
+    if console is None and in_notebook():
+        yield NotebookOutput(notes)
+        return
     console = console or stderr_console()
+    for line in notes:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     with ExitStack() as opened:
         shown = _shown_on(console, opened)
         if log is None:
@@ -57,6 +69,43 @@ def _shown_on(console: Console, opened: ExitStack) -> Callable[[Event], None]:
 def stderr_console() -> Console:
     """The console for progress. It is stderr, so that stdout has results only."""
     return Console(stderr=True)
+
+
+def in_notebook() -> bool:
+    """Whether a notebook shows what this process displays."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
+
+
+class NotebookOutput:
+    """Shows notes and events in one output of a notebook, which changes in place."""
+
+    def __init__(self, notes: Iterable[str] = (), clock: Callable[[], float] = time.monotonic) -> None:
+        self.notes, self.clock = list(notes), clock
+        self.last = clock()
+        display = import_module("IPython.display").display
+        starting = {"text/plain": "\n".join([*self.notes, "starting"])}
+        self.output: Any = display(starting, raw=True, display_id=True)
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Opened):
+            self._show(planned(event))
+        elif isinstance(event, Finished):
+            if event.status in FAILURES:
+                self.say(str(failure(event)))
+            if event.done == event.cells or self.clock() - self.last >= 1:
+                filled = WIDTH * event.done // event.cells
+                bar = "█" * filled + "░" * (WIDTH - filled)
+                self._show(f"{bar} {event.done}/{counted(event.cells)}, {time_left(event.left)}")
+
+    def say(self, note: str) -> None:
+        """Add a line above the progress; of many, the last are shown."""
+        self.notes = [*self.notes, note][-NOTES:]
+        self._show("")
+
+    def _show(self, text: str) -> None:
+        self.last = self.clock()
+        self.output.update({"text/plain": "\n".join([*self.notes, text])}, raw=True)
 
 
 class Bar:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from highway_bench.by_value import PICKLED
 from highway_bench.cell import Cell
 from highway_bench.errors import HighwayBenchError
 from highway_bench.execution.descriptions import descriptions
@@ -167,7 +168,7 @@ class _Run:
             "cores": cores(),
             "processor": processor()._asdict(),
             "command": [Path(sys.argv[0]).name, *sys.argv[1:]] if command is None else list(command),
-            "plugins": list(plugins),
+            "plugins": [one for one in plugins if not one.startswith(PICKLED)],
             "started": self._clock.now(),
             "finished": None,
             "machines": {device: identity(device).machine for device in devices},

@@ -14,10 +14,10 @@ from highway_bench.execution.job import CellResult, Job
 from highway_bench.execution.key import cell_key, modules_of, users_items, versions_of, with_items
 from highway_bench.execution.old_keys import OldKeys
 from highway_bench.execution.rerun import Rerun
-from highway_bench.execution.source import SourceTree
 from highway_bench.provenance import Identity, identity
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.results.store import Store
+from highway_bench.source import SourceTree
 from highway_bench.tasks.base import CellCost, Task, tasks
 from highway_bench.tasks.populations import populations_of
 from highway_bench.training.checkpoint import headers_in, sweep
@@ -110,7 +110,7 @@ class Schedule:
         return {key for key, source in self.store.sources(cells).items() if source != self.source(cells[key])}
 
     def source(self, cell: Cell) -> str:
-        """The hash of the source that ``cell`` runs."""
+        """The hash of the source that ``cell`` runs. What no module defines is in the cell's key."""
         return self._tree.digest(modules_of(cell))
 
     def check_all_ended(self) -> None:

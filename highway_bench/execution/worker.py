@@ -20,13 +20,13 @@ from highway_bench.execution.failure import failure
 from highway_bench.execution.job import CellResult, Job
 from highway_bench.execution.memory_check import lack_of_memory
 from highway_bench.execution.oom_killer import take_this_process_first
-from highway_bench.execution.source import SourceCheck
 from highway_bench.measure.processes import exit_with_parent
 from highway_bench.os_names import pin
 from highway_bench.provenance import Identity, identity
 from highway_bench.provenance.machine import identity_with
 from highway_bench.registry import load_plugin
 from highway_bench.results.schema import Status
+from highway_bench.source import SourceCheck
 from highway_bench.tasks.base import Task, tasks
 from highway_bench.tasks.measurement import Outcome, deciding
 from highway_bench.terminal import replace_unprintable

@@ -11,16 +11,18 @@ from typing import Any, ClassVar, get_args
 import torch
 from torch import Tensor, nn
 
+from highway_bench.by_value import MAIN, name_of, place_of, reference_to
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.families._site import Kind, Site
 from highway_bench.families.base import Family, Transform, families
 from highway_bench.families.own_layer import (
+    MAKE_INPUTS,
     Adapted,
     Factory,
     called,
+    check_factory,
     fill_lazy,
     further_inputs,
-    own_place,
     reason,
     shape_of,
     without_dropout,
@@ -41,6 +43,9 @@ from highway_bench.families.probing import (
 from highway_bench.measure.flops import count_flops
 from highway_bench.registry import imported_function, reference_of
 from highway_bench.terminal import prints_to_stderr
+
+AnyLayer = str | Family | Factory
+"""A family's name or ``module:factory``, a family, or a function from a width to a module."""
 
 OPTIONS = ("kind", "vmap", "copy_input", "dropout")
 
@@ -112,7 +117,7 @@ class OwnFamily(Family):
             cure = f"; the nearest width that fits is {nearest}" if nearest != width else ""
             raise BadInput(
                 f"family {self.name!r} must preserve the shape of its input; at width {width} {fault}{cure} "
-                f"({own_place(self.factory)})"
+                f"({place_of(self.factory)})"
             )
 
     def input_fault(self, width: int, positions: Sequence[int]) -> str | None:
@@ -211,6 +216,7 @@ def family(
     vmap: bool = False,
     copy_input: bool = False,
     dropout: float = 0,
+    name: str | None = None,
 ) -> Family:
     """A family whose transform is ``factory(width)``, any module that preserves the shape of its input.
 
@@ -220,8 +226,11 @@ def family(
     ``kind`` is its input: ``vector`` (batch, width), ``sequence`` (batch, steps, width) or ``image`` (batch, width,
     side, side). By default it is the first of these whose shape the module preserves without mixing the items of a
     batch. ``vmap`` declares that ``torch.func.vmap`` can run the module. With ``copy_input`` the module gets a copy of
-    its input; one that is found to write to it always does. ``dropout`` is 0: that of the module is switched off. The
-    family's name is ``module:factory``, from which a worker process imports it.
+    its input; one that is found to write to it always does. ``dropout`` is 0: that of the module is switched off.
+
+    The family's name is ``module:factory``, by which worker processes import it. What they cannot import (of a
+    notebook or a script, a lambda, a partial) travels by value: its name is ``__main__:name-digits``, with its own name
+    or the ``name`` given, and six digits of a hash of what it does.
 
     A module whose ``forward`` needs further inputs gets those of a function ``make_inputs(width, batch)`` of the
     factory's module. Of several outputs the first one counts. Parameters that all have another dtype than float32 give
@@ -231,7 +240,20 @@ def family(
 
     >>> hb.family(lambda width: nn.Sequential(nn.Linear(width, width), nn.Tanh()))
     """
-    name = f"{factory.__module__}:{getattr(factory, '__qualname__', type(factory).__qualname__)}"
+    check_factory(factory)
+    reference = reference_to(factory, name, near=(MAKE_INPUTS,))
+    return _family_called(reference, factory, kind=kind, vmap=vmap, copy_input=copy_input, dropout=dropout)
+
+
+def _family_called(
+    name: str,
+    factory: Factory,
+    *,
+    kind: Kind | None = None,
+    vmap: Any = False,
+    copy_input: Any = False,
+    dropout: Any = 0,
+) -> Family:
     if kind is not None and kind not in get_args(Kind):
         raise BadInput(f"family {name!r} has no kind {kind!r}; it has {', '.join(get_args(Kind))}")
     for option, value in (("vmap", vmap), ("copy_input", copy_input)):
@@ -269,6 +291,24 @@ def _custom_class(base: type[Any], name: str, vmap: bool, traits: Traits, copies
     return type(base.__name__, (base,), declared)
 
 
+def as_family(given: AnyLayer, **options: Any) -> Family:
+    """The family that ``given`` is, names, or makes as a factory, with ``options``.
+
+    One of a notebook's gets the name of what it is now: a cell that it reaches may have been run again.
+    """
+    if isinstance(given, str):
+        return make_family(given, **options)
+    if not isinstance(given, Family):
+        return family(given, **options)
+    if isinstance(given, OwnFamily) and (options or given.name.startswith(f"{MAIN}:")):
+        name = given.name.partition(":")[2].rpartition("-")[0]
+        own = name if given.name.startswith(f"{MAIN}:") and name != name_of(given.factory) else None
+        return replace(family(given.factory, name=own, **{**given.options, **options}), init=given.init)
+    if options:
+        raise BadInput("family_options go with a family's name; a family object has its options already")
+    return given
+
+
 def make_family(name: str, **options: Any) -> Family:
     """The family called ``name``, or of the factory ``module:factory`` or ``FILE.py:factory``, with ``options``.
 
@@ -281,7 +321,8 @@ def make_family(name: str, **options: Any) -> Family:
         unknown = options.keys() - set(OPTIONS)
         if unknown:
             raise BadInput(f"family {name!r} takes the options {', '.join(OPTIONS)}, not {', '.join(sorted(unknown))}")
-        return family(imported_function(reference_of(name), "family"), **options)
+        reference = reference_of(name)
+        return _family_called(reference, imported_function(reference, "family"), **options)
     spec = families.get(name)
     unknown = options.keys() - spec.options.keys()
     if unknown:

@@ -8,10 +8,8 @@ example. Where the module writes to its input it gets a copy; where it needs fur
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from types import CodeType
 from typing import Any
 from weakref import WeakSet
 
@@ -19,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from highway_bench.by_value import beside, name_of
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.families._site import FEATURE_AXIS, Kind
 from highway_bench.terminal import prints_to_stderr
@@ -108,6 +107,26 @@ def called(factory: Factory, width: int, name: str) -> tuple[nn.Module, ...]:
     return modules
 
 
+def check_factory(factory: Any) -> None:
+    """Raise ``BadInput``, with the cure, for a module instead of a function of the width, and for a function that needs
+    more than that."""
+    made = type(factory) if isinstance(factory, nn.Module) else factory
+    if not callable(made):
+        raise BadInput(f"a layer is a function from a width to a module, or a name of one, and not {factory!r}")
+    try:
+        given = list(inspect.signature(made).parameters.values())[1:]
+    except (TypeError, ValueError):  # of C code
+        given = []
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [one.name for one in given if one.default is inspect.Parameter.empty and one.kind not in variable]
+    name = name_of(made)
+    cure = f"lambda width: {name}({', '.join(['width', *(f'{one}=…' for one in needed)])})"
+    if made is not factory:
+        raise BadInput(f"{name} is given as one module, and every layer needs one of its own: give {cure}")
+    if needed:
+        raise BadInput(f"{name} needs {' and '.join(needed)} besides the width: give {cure}")
+
+
 def without_dropout(modules: Sequence[nn.Module]) -> float:
     """Set every share of dropout and of stochastic depth in ``modules`` to 0, and return the largest.
 
@@ -154,7 +173,7 @@ def further_inputs(module: nn.Module, factory: Factory, width: int, kind: Kind) 
     A parameter ``steps`` of that function gets the steps of a sequence, ``side`` the side of an image. ``None`` where
     there is no such function, or the module takes one input.
     """
-    make, known = getattr(sys.modules.get(factory.__module__), MAKE_INPUTS, None), signature_of(module)
+    make, known = beside(factory, MAKE_INPUTS), signature_of(module)
     if make is None or len(known) < 2:
         return None
     wanted, needed = inspect.signature(make).parameters, len(required_inputs(module)) > 1
@@ -190,7 +209,7 @@ def required_inputs(module: nn.Module) -> list[str]:
 
 def check_inputs(modules: Sequence[nn.Module], factory: Factory, name: str) -> None:
     """Raise ``BadInput`` where one of ``modules`` needs more than its input, and nothing makes that."""
-    if getattr(sys.modules.get(factory.__module__), MAKE_INPUTS, None) is not None:
+    if beside(factory, MAKE_INPUTS) is not None:
         return
     for module in modules:
         first, *others = required_inputs(module) or [""]
@@ -212,17 +231,6 @@ def own_dtype(modules: Sequence[nn.Module], name: str) -> torch.dtype | None:
         listed = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in dtypes))
         raise BadInput(f"family {name!r} has parameters of several dtypes ({listed}): give all of them one")
     return next((dtype for dtype in dtypes if dtype != torch.float32), None)
-
-
-def own_place(factory: Factory) -> str:
-    """File and line of a factory, for messages; empty where they are not known."""
-    code = getattr(inspect.unwrap(factory), "__code__", None)
-    if isinstance(code, CodeType):
-        return f"{code.co_filename}, line {code.co_firstlineno}"
-    try:
-        return f"{inspect.getsourcefile(factory)}, line {inspect.getsourcelines(factory)[1]}"
-    except (OSError, TypeError):
-        return ""
 
 
 def reason(error: BaseException) -> str:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from types import ModuleType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 MOST_PROCESSES = 6  # of one sampling; each takes seconds to start, and a few hundred MiB
@@ -45,14 +47,17 @@ _starting = threading.Lock()
 @contextmanager
 def without_working_folder() -> Iterator[None]:
     """Python processes that start meanwhile do not import from the working folder: its ``types.py`` would replace the
-    standard library's before anything runs. Processes of ``multiprocessing`` then have this process's ``sys.path``."""
+    standard library's before anything runs. Processes of ``multiprocessing`` then have this process's ``sys.path``, and
+    do not run its script, whose definitions travel by value."""
     variable = "PYTHONSAFEPATH"
     with _starting:  # engines start processes in threads
-        before = os.environ.get(variable)
+        before, main = os.environ.get(variable), sys.modules["__main__"]
         os.environ[variable] = "1"
+        sys.modules["__main__"] = ModuleType("__main__")
         try:
             yield
         finally:
+            sys.modules["__main__"] = main
             del os.environ[variable]
             if before is not None:
                 os.environ[variable] = before

@@ -124,15 +124,9 @@ def check_builds(name: str, options: Mapping[str, Any]) -> None:
 
 
 def check_rebuilds(family: Family) -> None:
-    """Raise ``BadInput`` for a family object that a worker process cannot rebuild from its name and options."""
-    try:
-        rebuilds = make_family(family.name, **family.options) == family
-    except BadInput:  # its factory is in no module: a lambda, or a nested function
-        rebuilds = False
-    if not rebuilds:
-        raise BadInput(
-            f"family {family.name!r} cannot be rebuilt in a worker process: make its factory a function of a module"
-        )
+    """Raise ``BadInput`` for a family object that is not what its name and options give a worker process."""
+    if make_family(family.name, **family.options) != family:
+        raise BadInput(f"family {family.name!r} cannot be rebuilt in a worker process by its name and options")
 
 
 def check_cells(cells: Iterable[Cell]) -> None:

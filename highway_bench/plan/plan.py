@@ -17,9 +17,11 @@ from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.needs import with_needs
 from highway_bench.execution.preflight import preflight
 from highway_bench.execution.progress import Event
+from highway_bench.execution.progress_text import duration
 from highway_bench.execution.requested import changes, requested
 from highway_bench.execution.rerun import FAILED
 from highway_bench.execution.runner import Summary, run_cells
+from highway_bench.execution.schedule import Schedule
 from highway_bench.plan.checks import check_cells, check_data, check_grids, check_selection
 from highway_bench.plan.data_choice import named_data
 from highway_bench.plan.estimate import Estimate, estimate
@@ -29,6 +31,7 @@ from highway_bench.plan.profiles import Profile, get_profile
 from highway_bench.plan.selection import Selection
 from highway_bench.plan.shard import shard
 from highway_bench.plugins import load_plugins, modules_outside
+from highway_bench.provenance.free_memory import gib
 from highway_bench.provenance.machine import cores
 from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, Status, worst
 from highway_bench.results.store import Store
@@ -142,6 +145,24 @@ class Plan:
         existing = None if store is None or (not isinstance(store, Store) and not os.path.exists(store)) else store
         with opened(existing, read_only=existing is not None) as given:
             return estimate(self.needs, given, workers=workers or cores(), rerun=rerun, strict_source=strict_source)
+
+    def stored(self, store: Store) -> DataFrame:
+        """The rows that ``store`` has of the cells, and of those they need."""
+        schedule = Schedule(store)
+        schedule.add(self.needs)
+        schedule.ready()
+        return store.frame(digest=sorted({item.digest for item in schedule.items.values() if item.stored}))
+
+    def __repr__(self) -> str:
+        cost = self.estimate(workers=cores())
+        named = {
+            "tasks": {cell.task for cell in self.cells},
+            "blocks": {cell.block for cell in self.cells},
+            "families": {cell.family for cell in self.cells},
+        }
+        lines = [f"{what}: {', '.join(sorted(names))}" for what, names in named.items()]
+        lines.append(f"about {duration(cost.seconds)} on this machine, the largest cell {gib(cost.bytes)}")
+        return "\n".join([f"{len(self.cells)} cells, {len(cost.cells)} with those that they need", *lines])
 
     def changes(self, store: AnyPath) -> list[str]:
         """What this plan asks for that the last run into ``store`` did not, and the reverse, in two lines at most."""

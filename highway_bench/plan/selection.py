@@ -6,11 +6,13 @@ Importing this module does not import torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, Unpack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import Field, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from highway_bench.cell import DTYPES, MATCHES, MODES, PHASES, STARTS, TARGETS
+from highway_bench.errors import BadInput, UnknownName
 from highway_bench.options import by_name, check_options, several, single, takes_several
 from highway_bench.registry import reference_of
 
@@ -21,36 +23,11 @@ if TYPE_CHECKING:
     from highway_bench.families import Family
 
 T = TypeVar("T")
+
+STORE: Final = Path("reports/results.sqlite")  # where rows are kept by default
 OneOrMore: TypeAlias = T | Sequence[T]
+AnyBlock: TypeAlias = "str | type[Block]"
 AnyFamily: TypeAlias = "str | Family | Callable[[int], nn.Module]"
-
-
-class SelectionOptions(TypedDict, total=False):
-    """The options of a ``Selection`` as keyword arguments. A single value means a list of one, ``None`` no value.
-
-    A block may also be given as its class, a family as an object or as a factory: a function from a width to a module.
-    """
-
-    block: OneOrMore[str | type[Block]] | None
-    family: OneOrMore[AnyFamily] | None
-    depth: OneOrMore[int] | None
-    width: OneOrMore[int] | None
-    match: str | None
-    dtype: OneOrMore[str] | None
-    device: str | None
-    mode: OneOrMore[str] | None
-    phase: OneOrMore[str] | None
-    seed: OneOrMore[int] | None
-    start: OneOrMore[str] | None
-    dataset: str | None
-    data: Any
-    target: str | None
-    batch_size: int | None
-    seq_len: OneOrMore[int] | None
-    block_options: Mapping[str, Any] | None
-    family_options: Mapping[str, Any] | None
-    recipe: Mapping[str, Any] | None
-    threads: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,25 +67,48 @@ class Selection:
     threads: int | None = single("Threads of timed cells; by default one, which is pinned to a core.", minimum=1)
 
     @classmethod
-    def of(cls, task: OneOrMore[str] | None = None, **words: Unpack[SelectionOptions]) -> Selection:
-        """A selection from single values or several, names or classes."""
+    def of(cls, task: OneOrMore[str] | None = None, **words: Any) -> Selection:
+        """A selection from single values or several, names or classes; ``None`` is no value.
+
+        Raises ``UnknownName`` for an option that it does not have.
+        """
         given: dict[str, Any] = {"task": task, **words}
+        for name in given.keys() - options_of(cls).keys():
+            raise UnknownName("option", name, options_of(cls))
         values = {name: value for name, value in given.items() if value is not None}
         for name in {one.name for one in fields(cls) if takes_several(one)} & values.keys():
-            value = values[name]
-            many = isinstance(value, Sequence) and not isinstance(value, str)
-            values[name] = tuple(value) if many else (value,)
-        values["block"] = tuple(one if isinstance(one, str) else one.spec.name for one in values.get("block", ()))
-        values["family"] = tuple(
-            reference_of(one) if isinstance(one, str) else _family(one) for one in values.get("family", ())
-        )
+            value = values[name].tolist() if hasattr(values[name], "tolist") else values[name]  # of an array
+            if not isinstance(value, Mapping):
+                values[name] = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+        values["block"] = tuple(map(block_name, values.get("block", ())))
+        layers = values.get("family", ())
+        values["family"] = tuple(_own(layers)) if isinstance(layers, Mapping) else tuple(map(_family, layers))
         return cls(**values)
 
     def __post_init__(self) -> None:
         check_options(self)
 
 
-def _family(given: Family | Callable[[int], nn.Module]) -> Family:
-    from highway_bench.families import Family, family
+def options_of(cls: type[Selection]) -> dict[str, Field[Any]]:
+    """The options of a selection by name."""
+    return {one.name: one for one in fields(cls)}
 
-    return given if isinstance(given, Family) else family(given)
+
+def block_name(given: AnyBlock) -> str:
+    """The name of a block, given by that or as its class. Raises ``BadInput`` for anything else."""
+    name = given if isinstance(given, str) else getattr(getattr(given, "spec", None), "name", None)
+    if not isinstance(name, str):
+        raise BadInput(f"a block is a name or a class that was registered, and not {given!r}")
+    return name
+
+
+def _family(given: AnyFamily) -> str | Family:
+    from highway_bench.families import as_family
+
+    return reference_of(given) if isinstance(given, str) else as_family(given)
+
+
+def _own(named: Mapping[str, Callable[[int], nn.Module]]) -> Iterator[Family]:
+    from highway_bench.families import family
+
+    return (family(factory, name=name) for name, factory in named.items())

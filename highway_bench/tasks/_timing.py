@@ -6,7 +6,6 @@ round. The interval covers the processes, because what lasts as long as a proces
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,6 +24,7 @@ from highway_bench.measure.processes import call_in, sample_processes
 from highway_bench.measure.run_delay import pinned
 from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
 from highway_bench.measure.yardsticks import YardstickStep
+from highway_bench.registry import load_plugin, modules_of
 from highway_bench.tasks._step import StackStep
 from highway_bench.tasks.from_cell import cell_family
 from highway_bench.tasks.modes import compiler_caches
@@ -128,7 +128,7 @@ def time_group(
     """
     cells = tuple(works)
     times = GroupTimes({cell: CellTimes() for cell in cells})
-    modules = modules_of(cells)
+    modules = modules_for(cells)
 
     def sample(number: int) -> None:
         times.add(
@@ -151,7 +151,7 @@ def turns_of(
     What another process compiled in the folder ``caches`` is not compiled again.
     """
     for module in modules:
-        importlib.import_module(module)
+        load_plugin(module)
     torch.set_num_threads(cells[0].threads)
     ieee_float32()
     keep_freed_memory()
@@ -186,11 +186,6 @@ def yardstick_step(plain: Cell, work: StackStep) -> YardstickStep:
     return YardstickStep(cell_family(plain).yardstick, plain.width, plain.depth, work.x, str(plain.phase))
 
 
-def modules_of(cells: Iterable[Cell]) -> tuple[str, ...]:
+def modules_for(cells: Iterable[Cell]) -> tuple[str, ...]:
     """The modules that register the blocks and families of ``cells``, which another process imports."""
-    modules: dict[str, None] = {}
-    for cell in cells:
-        modules[blocks.module_of(cell.block)] = None
-        if ":" not in cell.family:
-            modules[families.module_of(cell.family)] = None
-    return tuple(modules)
+    return modules_of(one for cell in cells for one in ((blocks, cell.block), (families, cell.family)))

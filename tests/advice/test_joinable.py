@@ -73,11 +73,15 @@ def test_an_unknown_family(ask: Ask) -> None:
         ask("dens")
 
 
-def test_a_lambda_is_no_family_of_a_worker(ask: Ask) -> None:
+def test_what_no_module_has(ask: Ask) -> None:
+    """Another function is another request, and so is another loss."""
     from torch import nn
+    from torch.nn import functional
 
-    with pytest.raises(BadInput, match="cannot be rebuilt in a worker process"):
-        ask(lambda width: nn.Linear(width, width))
+    layers = [lambda width: nn.Linear(width, width), lambda width: nn.Linear(width, width, bias=False)]
+    losses = [lambda y, t: functional.cross_entropy(y, t), lambda y, t: 2 * functional.cross_entropy(y, t)]
+    asked = [ask(layer, loss=loss) for layer in layers for loss in losses]
+    assert len({one.name for one in asked}) == 4
 
 
 def test_starts_and_blocks_that_a_layer_can_carry(layers: str, ask: Ask) -> None:

@@ -23,8 +23,8 @@ from highway_bench.history.machine import Machine
 from highway_bench.history.measure import Measured
 from highway_bench.history.publish import Published
 from highway_bench.history.verdicts import GateVerdict
+from highway_bench.interactive.run import run
 from highway_bench.measure.statistics import IntervalEstimate
-from highway_bench.plan.run import run
 from highway_bench.results import Store, export_runs
 
 Invoke = Callable[..., Result]

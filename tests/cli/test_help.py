@@ -19,7 +19,6 @@ import highway_bench as hb
 from highway_bench.blocks import blocks
 from highway_bench.cli import app
 from highway_bench.cli.run import run
-from highway_bench.plan.selection import SelectionOptions
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -151,8 +150,7 @@ def test_options_are_the_words_of_the_api() -> None:
         "details",
         "json",
     }
-    assert options == set(SelectionOptions.__annotations__) | set(inspect.signature(hb.run).parameters) - {
-        "words",
+    assert options == set(inspect.signature(hb.run).parameters) - {
         "progress",
         "trials",
     }

@@ -9,8 +9,8 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.execution.job import CellResult, Job
-from highway_bench.execution.source import Fingerprint
 from highway_bench.results.schema import Status
+from highway_bench.source import Fingerprint
 from highway_bench.tasks import Measurement
 
 MEASUREMENTS = (

@@ -21,12 +21,12 @@ from highway_bench.execution import schedule
 from highway_bench.execution.key import cell_key, modules_of, versions_of
 from highway_bench.execution.progress import Event, Opened
 from highway_bench.execution.runner import run_cells
-from highway_bench.execution.source import SourceTree
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
 from highway_bench.provenance import Identity
 from highway_bench.results import Store
 from highway_bench.results.schema import KEYED
+from highway_bench.source import SourceTree
 from tests.inline_engine import InlineEngine
 
 WriteFile = Callable[[str, str], Path]

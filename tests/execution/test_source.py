@@ -13,8 +13,8 @@ from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.job import Ended, Job
 from highway_bench.execution.progress import Event, Finished
 from highway_bench.execution.runner import Summary, run_cells
-from highway_bench.execution.source import SourceCheck, SourceTree
 from highway_bench.results import Store
+from highway_bench.source import SourceCheck, SourceTree
 
 MakeCell = Callable[..., Cell]
 

@@ -26,7 +26,7 @@ from highway_bench.blocks import blocks
 from highway_bench.cli import app
 from highway_bench.data import sentiment
 from highway_bench.history.machine import entry
-from highway_bench.plan.run import run
+from highway_bench.interactive.run import run
 from tests.faults.bad_inputs import BadInput, asv_results, data_files, options, plugins, stores
 from tests.faults.scale import CHAIN, INPUTS, SHELL_INPUTS, note
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
 from dataclasses import fields
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
+import highway_bench as hb
 from highway_bench.blocks import blocks
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import make_family
 from highway_bench.plan.plan import Plan
-from highway_bench.plan.selection import Selection, SelectionOptions
+from highway_bench.plan.selection import Selection
 
 
 def a_layer(width: int) -> nn.Module:
@@ -40,7 +46,40 @@ def test_classes_and_factories() -> None:
 
 
 def test_the_static_types_have_every_option() -> None:
-    assert [one.name for one in fields(Selection)] == ["task", *SelectionOptions.__annotations__]
+    known = list(inspect.signature(hb.run).parameters)
+    options = [one.name for one in fields(Selection)][1:]
+    start = known.index(options[0])
+    assert known[start : start + len(options)] == options
+    assert all(f"    {name}: " in str(hb.run.__doc__) for name in options)
+
+
+def test_arrays_and_mappings() -> None:
+    chosen = Selection.of(depth=np.array([2, 3]), width=pd.Series([8]), family={"own": a_layer, "other": a_layer})
+    assert (chosen.depth, chosen.width) == ((2, 3), (8,))
+    names = [family.name for family in chosen.family if not isinstance(family, str)]
+    assert [re.fullmatch(r"__main__:(\w+)-[0-9a-f]{6}", name)[1] for name in names] == ["own", "other"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"widht": 3}, "unknown option 'widht'; did you mean width"),
+        ({"depth": [2.5]}, "depth must be a whole number, not 2.5"),
+        ({"depth": "deep"}, "depth must be a whole number, not 'deep'"),
+        ({"threads": [1]}, "threads must be a whole number, not [1]"),
+        ({"match": ["width"]}, "match must be a name, not ['width']"),
+        ({"block": 3}, "a block is a name or a class that was registered, and not 3"),
+        ({"family": 3}, "a layer is a function from a width to a module, or a name of one, and not 3"),
+        ({"family": nn.Linear(3, 3)}, "Linear is given as one module, and every layer needs one of its own: give"),
+        (
+            {"family": nn.Bilinear},
+            "Bilinear needs in2_features and out_features besides the width: give lambda ",
+        ),
+    ],
+)
+def test_a_wrong_value_in_one_line(words: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=f"^{re.escape(message)}[^\n]*$"):
+        Selection.of(**words)
 
 
 @pytest.mark.parametrize("option", [one.name for one in fields(Selection) if one.metadata["minimum"] is not None])
@@ -58,8 +97,8 @@ def test_a_name_that_is_no_choice(option: str) -> None:
 
 
 def test_an_option_that_is_none() -> None:
-    with pytest.raises(TypeError, match="frobnicate"):
-        Selection.of(frobnicate=1)  # type: ignore[call-arg]
+    with pytest.raises(UnknownName, match="frobnicate"):
+        Selection.of(frobnicate=1)
 
 
 def test_importing_it_takes_no_torch() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +70,6 @@ def measure(line: str, checkpoints: Any, modules: frozenset[str], copies: Mappin
 def _local_engine(modules: frozenset[str]) -> LocalEngine:
     global _engine
     if _engine is None:
-        vars(sys.modules["__main__"]).pop("__file__", None)  # Ray's: workers would import it, and Ray
         _engine = LocalEngine(1)
     _engine.expected |= modules
     return _engine

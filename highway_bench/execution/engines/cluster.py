@@ -26,6 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from highway_bench.by_value import PICKLED
 from highway_bench.data.batches import copy_of
 from highway_bench.errors import BadInput, HighwayBenchError
 from highway_bench.execution.engines import _node
@@ -44,10 +45,10 @@ from highway_bench.execution.engines._pool import WorkerKind
 from highway_bench.execution.engines._ray import first_line, imported_ray
 from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.job import Began, CellResult, Ended, Job
-from highway_bench.execution.source import PACKAGE, find_module
 from highway_bench.provenance import identity
 from highway_bench.provenance.free_memory import PROCESS_BYTES
 from highway_bench.results.schema import Status
+from highway_bench.source import PACKAGE, find_module
 from highway_bench.tasks.base import tasks
 
 SHARED = ("HIGHWAY_BENCH_DATA",)  # variables of this process that workers must have too
@@ -229,7 +230,12 @@ class RayEngine:
 
     def _send_modules(self, jobs: Iterable[Job]) -> None:
         """Send the modules that ``jobs`` run through. Ray takes them only with a new connection."""
-        names = {name.partition(".")[0] for job in jobs for name in (*job.sources, *job.plugins)}
+        names = {
+            name.partition(".")[0]
+            for job in jobs
+            for name in (*job.sources, *job.plugins)
+            if not name.startswith(PICKLED)
+        }
         modules = self._modules | set(map(module_path, names))
         if modules != self._modules:
             self._modules = modules
@@ -332,7 +338,7 @@ class RayEngine:
 def module_path(name: str) -> Path:
     """The folder or the file of the top-level module ``name``; raises ``BadInput`` for one that cannot be sent."""
     source = find_module(name)
-    if source is None or name == "__main__" or source.path.suffix != ".py":
+    if source is None or source.path.suffix != ".py":
         raise BadInput(f"module {name!r} cannot be sent to a cluster: make it a .py file, or a folder with __init__.py")
     return source.path.parent if source.is_package else source.path
 

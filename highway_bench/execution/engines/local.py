@@ -174,9 +174,7 @@ class LocalEngine:
                 deaths += 1
                 if deaths == STARTS:
                     raise WorkersUnusable(
-                        "worker processes die or hang before they can take a job; in a script, call highway_bench "
-                        'under `if __name__ == "__main__":`, as every worker imports the script; no plug-in may exit '
-                        "Python"
+                        "worker processes die or hang before they can take a job: no plug-in may exit Python"
                     ) from None
                 self._replace(pool, queue)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
-import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
@@ -21,6 +20,7 @@ from highway_bench.errors import BadInput, HighwayBenchError
 
 PACKAGE = "highway_bench"
 LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+PACKAGES = {"site-packages", "dist-packages"}  # those of the user and of the system too
 
 Signature = tuple[int, ...]
 
@@ -227,7 +227,13 @@ def is_ours(module: str) -> bool:
 def in_library(path: Path) -> bool:
     """Whether ``path`` lies in a folder of Python or of installed packages."""
     resolved = path.resolve()
-    return any(resolved.is_relative_to(library) for library in LIBRARIES)
+    return not PACKAGES.isdisjoint(resolved.parts) or any(resolved.is_relative_to(one) for one in LIBRARIES)
+
+
+def is_own(module: str) -> bool:
+    """Whether a module is a file of the user's: neither of this package nor of a library."""
+    found = None if is_ours(module) else find_module(module)
+    return found is not None and not in_library(found.path)
 
 
 def hash_of(data: bytes) -> str:
@@ -286,8 +292,6 @@ def _spec(name: str, specs: dict[str, ModuleSpec | None]) -> ModuleSpec | None:
 
 
 def _new_spec(name: str, specs: dict[str, ModuleSpec | None]) -> ModuleSpec | None:
-    if name == "__main__":
-        return _spec_of_main()
     package = name.rpartition(".")[0]
     try:
         if not package:
@@ -296,13 +300,7 @@ def _new_spec(name: str, specs: dict[str, ModuleSpec | None]) -> ModuleSpec | No
         return None
     above = _spec(package, specs)
     folders = None if above is None else above.submodule_search_locations
-    return None if folders is None else PathFinder.find_spec(name, list(folders))
-
-
-def _spec_of_main() -> ModuleSpec | None:
-    path = getattr(sys.modules["__main__"], "__file__", None)
-    if path is None:
+    if folders is None:
         return None
-    spec = ModuleSpec("__main__", None, origin=str(Path(path).resolve()))
-    spec.has_location = True
-    return spec
+    # A package without an __init__.py looks for the one above it, which need not be imported here.
+    return PathFinder.find_spec(name, list(getattr(folders, "_path", folders)))

@@ -1,0 +1,1 @@
+"""Interactive: what Python users get, in a script or a notebook."""

@@ -1,0 +1,206 @@
+"""Measured: the rows of a run, and the frames that answer a question each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import pandas as pd
+from torch import nn
+
+from highway_bench.cell import Cell
+from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.families import make_family
+from highway_bench.interactive.shown import Shown
+from highway_bench.measure.paired import leaders, ranked
+from highway_bench.measure.statistics import log10_interval
+from highway_bench.network import build
+from highway_bench.report.results import Results
+from highway_bench.report.rows import Runs, plain
+from highway_bench.tasks.from_cell import cell_dataset
+
+NAMES: Final = {"mode": "execution", "index": "position", "axis": "axis_name"}
+"""Columns of a store whose names pandas has too, and what users see."""
+JSON: Final = {"block_options": "block_", "family_options": "family_", "recipe": "recipe_"}
+"""Columns of options, and how the column of each option begins."""
+SETTING: Final = ("task", "family", "dataset", "block", "start", "depth", "width", "seed")
+WHERE: Final = ("execution", "threads", "device", "dtype", "machine")
+MILLI: Final = 1e3
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MeasuredRows(Shown):
+    """The rows of a run. ``stored`` has them with a store's columns, ``note`` says where it was stopped.
+
+    Each method is a frame with a row for each thing it names; numbers are not rounded, bounds are 95 % intervals where
+    nothing else is said.
+    """
+
+    stored: pd.DataFrame
+    runs: Runs
+    note: str = ""
+
+    @cached_property
+    def results(self) -> Results:
+        """All tables of the page: ``ratios()``, ``frontier()``, …"""
+        return Results(self.stored, self.runs)
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """One metric of one cell a row. Each option and each word of a recipe is a column."""
+        return user_rows(self.stored)
+
+    def curves(self) -> pd.DataFrame:
+        """The training losses: one row per run and step, every seed and every point that is stored."""
+        rows = self.rows
+        rows = rows[rows["task"].eq("trainability") & rows["metric"].eq("loss") & rows["axis_name"].eq("step")]
+        table = rows.rename(columns={"position": "step", "value": "loss"}).astype({"step": int})
+        options = [
+            str(name) for name in table if str(name).startswith(tuple(JSON.values())) and table[name].notna().any()
+        ]
+        return table[[*SETTING, "step", "loss", *options, "status"]].reset_index(drop=True)
+
+    def success(self) -> pd.DataFrame:
+        """One row per connection and depth: ``k`` successes of ``n`` runs, their ``share`` with Wilson's interval, and
+        the verdict."""
+        table = self._table("trainability").rename(columns={"rate_low": "low", "rate_high": "high", "rate": "lr"})
+        table["share"] = table["k"] / table["n"]
+        names = ("family", "dataset", "block", "depth", "width", "k", "n", "share", "low", "high", "verdict", "lr")
+        return _columns(table, (*names, "final_loss", "loss_low", "loss_high"))
+
+    def gates(self) -> pd.DataFrame:
+        """One row per trained network and ``layer``: its gates, its change of the stream, and the effect of its
+        lesion."""
+        table = self._table("trained_layers")
+        names = ("family", "dataset", "block", "depth", "width", "seed", "layer")
+        values = (str(name) for name in table if str(name).startswith(("gate", "stream", "lesion")))
+        return _columns(table, (*names, *values))
+
+    def step_times(self) -> pd.DataFrame:
+        """One row per timed cell: the median step in milliseconds with its 10th and 90th percentile, and its ratio to
+        plain's with its interval."""
+        table = self._table("step_times")
+        for name, seconds in {"ms": "step_time", "ms_p10": "step_low", "ms_p90": "step_high"}.items():
+            table[name] = MILLI * table[seconds] if seconds in table else None
+        names = ("family", "block", "depth", "width", "phase", "ms", "ms_p10", "ms_p90")
+        return _columns(table, (*names, "ratio", "ratio_low", "ratio_high", *WHERE, "n", "status"))
+
+    def memory(self) -> pd.DataFrame:
+        """One row per network: its bytes."""
+        table = self._table("memory")
+        names = ("family", "block", "depth", "width", "phase", "parameter_bytes", "saved_activations")
+        return _columns(table, (*names, "saved_per_layer", "layer_ratio", "peak", "status"))
+
+    def best(self, *, depth: int | None = None, family: str | None = None, dataset: str | None = None) -> Best:
+        """The connection of the lowest mean final loss at ``depth``, with all that its runs had.
+
+        Connections with a run that diverged or failed come last. Raises ``BadInput`` where the results are of several
+        depths, families or data sets, and none is named.
+        """
+        rows = self.stored[self.stored["task"].eq("trainability") & self.stored["trial"].isna()]
+        rows = rows[rows["metric"].eq("final_loss")].astype({"family": object, "dataset": object})
+        if rows.empty:
+            raise NothingMeasured("no network was trained: the best one is that of the lowest final loss")
+        for name, value in {"depth": depth, "family": family, "dataset": dataset}.items():
+            found = sorted(rows[name].unique())
+            if value is None and len(found) > 1:
+                raise BadInput(f"the results have several of {name}: name one of {', '.join(map(str, found))}")
+            rows = rows if value is None else rows[rows[name].eq(value)]
+            if rows.empty:
+                raise BadInput(f"no network was trained with {name} {value!r}; there is {', '.join(map(str, found))}")
+        counting = self.results.training_runs()
+        rows = rows[rows["digest"].isin(counting["digest"])] if "digest" in counting else rows
+        columns = ["block", "block_options", "family_options", "start", "width"]
+        parts = dict(list(rows.groupby(columns, dropna=False, observed=True, sort=False)))
+        whole = {key: part for key, part in parts.items() if part["value"].notna().all()}
+        if not whole:
+            raise NothingMeasured("no connection trained at every seed without a loss that is not finite")
+        losses = {key: dict(zip(part["seed"], part["value"], strict=True)) for key, part in whole.items()}
+        key = ranked(losses)[0]
+        interval = log10_interval(losses[key].values())
+        equal = tuple(str(one[0]) for one in leaders(losses)[1:])
+        row = {str(name): plain(value) for name, value in whole[key].iloc[0].items()}
+        return Best(Cell.of_columns(row), interval.value, interval.low, interval.high, interval.n, equal)
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The small tables that are shown, by title: those with rows. Of the machine and how it ran, columns have what
+        differs, and ``attrs`` the rest."""
+        every = {
+            "success by depth": self.success,
+            "step times": self.step_times,
+            "memory": self.memory,
+        }
+        if self.stored.empty:
+            return {}
+        found = {title: make().dropna(axis=1, how="all") for title, make in every.items()}
+        tables = {title: table for title, table in found.items() if not table.empty}
+        for table in tables.values():
+            shared = [name for name in WHERE if name in table and len(table[name].unique()) == 1]
+            table.attrs |= {name: table.pop(name).iloc[0] for name in shared}
+        return tables or {"rows": self.rows[["task", "family", "block", "depth", "metric", "value", "unit", "status"]]}
+
+    def headlines(self) -> list[str]:
+        cells = self.stored["digest"].nunique()
+        return [f"{cells} cells, {len(self.stored):,} rows{f'; {self.note}' if self.note else ''}"]
+
+    def _table(self, name: str) -> pd.DataFrame:
+        """A table of ``results`` with the columns that users see."""
+        table: pd.DataFrame = getattr(self.results, name)()
+        labels = {"family_label": "family"} | ({} if "block" in table else {"label": "block"})
+        return table.drop(columns="family", errors="ignore").rename(columns={**NAMES, **labels})
+
+
+@dataclass(frozen=True)
+class Best:
+    """The connection of the lowest final loss, with the ``cell`` of one of its runs.
+
+    ``loss`` is the geometric mean over ``seeds`` with its interval. ``equal`` are blocks that are not worse.
+    """
+
+    cell: Cell
+    loss: float
+    low: float
+    high: float
+    seeds: int
+    equal: tuple[str, ...]
+
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        """How it was trained; ``recipe["rate"]`` is the learning rate."""
+        return self.cell.recipe
+
+    def build(
+        self, *, width: int | None = None, depth: int | None = None, whole: bool = False, seed: int = 0
+    ) -> nn.Module:
+        """The layers as a plain module, by default of the width and depth as measured; the ``whole`` network with stem
+        and head for its data set where that is wanted."""
+        cell = self.cell
+        return build(
+            cell.block,
+            make_family(cell.family, **cell.family_options),
+            width=width or cell.width,
+            depth=depth or cell.depth,
+            start=cell.start,
+            block_options=cell.block_options,
+            dataset=cell_dataset(cell) if whole else None,
+            seed=seed,
+        )
+
+
+def user_rows(stored: pd.DataFrame) -> pd.DataFrame:
+    """A store's rows with no column that pandas names too, and with a column for each option and word of a recipe."""
+    rows = stored.rename(columns=NAMES)
+    for name, prefix in JSON.items():
+        values = {text: json.loads(text) for text in rows[name].dropna().unique()}
+        options = dict.fromkeys(option for value in values.values() for option in value)
+        texts = rows[name].astype(object)
+        for option in options:
+            rows[f"{prefix}{option}"] = texts.map({text: value.get(option) for text, value in values.items()})
+    return rows.drop(columns=list(JSON))
+
+
+def _columns(table: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
+    return table.reindex(columns=[name for name in names if name in table]).reset_index(drop=True)

@@ -1,0 +1,118 @@
+"""Cells of a notebook in a real kernel: what they define is measured as the same code in a file is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from highway_bench.results import Store
+
+LAYER = """
+import torch
+from torch import nn
+from torch.nn import functional
+import highway_bench as hb
+
+GAIN = {"of": 0.5}
+
+def helper(x):
+    return torch.tanh(GAIN["of"] * x)
+
+class Base(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.map = nn.Linear(width, width)
+
+class Layer(Base):
+    def forward(self, x):
+        return functional.relu(helper(self.map(x)))
+"""
+BLOCK = """
+@hb.register_block("NAME", equation="y = x + H(x) / 2", source="", summary="half of the branch")
+class Half(hb.Block):
+    def __init__(self, site):
+        super().__init__()
+        self.transform = site.family.transform(site)
+
+    def forward(self, x):
+        return x + helper(self.transform(x))
+"""
+PROFILE = """
+from highway_bench.plan.grid import Grid, Sizes
+from highway_bench.plan.profiles import Profile
+
+sizes = Sizes({"vector": 8}, {"vector": 16})
+recipe = {"optimiser": "sgd", "rate": 0.1, "momentum": 0.9, "decay": 1.0, "steps": 6, "threshold": 0.1}
+trained = Grid(task="trainability", families=("dense",), on_cpu=sizes, dataset="digits", recipe=recipe, seeds=(0, 1))
+tiny = Profile("tiny", "", (
+    trained,
+    Grid(task="trainability", families=("dense",), on_cpu=sizes, dataset="digits", depths=(3,), seeds=(0, 1),
+         recipe={**recipe, "together": 2}),
+    Grid(task="memory", families=("dense",), on_cpu=sizes, phases=("train-step",)),
+))
+"""
+
+
+def run_cells(folder: Path, cells: Sequence[str]) -> list[Any]:
+    """The cells of a new kernel in ``folder``, with their outputs."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    client = NotebookClient(notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
+    client.execute(env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+    return list(notebook.cells)
+
+
+def test_a_cell_is_as_good_as_a_file(tmp_path: Path) -> None:
+    (tmp_path / "in_a_file.py").write_text(LAYER + BLOCK.replace("NAME", "in-a-file"))
+    run = 'hb.run(profile=tiny, family=hb.family(Layer, vmap=True), block=["plain", NAME], store="cells.sqlite");'
+    first = [LAYER, BLOCK.replace("NAME", "in-a-cell"), PROFILE, run.replace("NAME", '"in-a-cell"')]
+    of_file = "import in_a_file\n" + run.replace("Layer", "in_a_file.Layer").replace("NAME", '"in-a-file"')
+    cells = run_cells(tmp_path, [*first, of_file])
+    shown = cells[3]["outputs"]
+    assert [one["output_type"] for one in shown] == ["display_data"]  # it changed in place; nothing on stderr
+    assert "store: cells.sqlite" in shown[0]["data"]["text/plain"]
+    with Store(tmp_path / "cells.sqlite", read_only=True) as store:
+        rows = store.frame()
+        measured = [record["measured"] for record in store.runs().values()]
+    assert measured == [10, 10]
+    assert set(rows["status"]) <= {"ok", "stalled"}, rows["message"].dropna().unique()
+    exact = rows[rows["task"].isin(["trainability", "memory"]) & ~rows["metric"].str.contains("second")]
+    family = exact["family"].astype(str)
+    assert family.nunique() == 2
+    pair = exact["block"].astype(str).str.replace("in-a-file", "in-a-cell")
+    values = exact.assign(pair=pair).groupby(
+        ["task", "pair", "depth", "seed", "metric", "axis", "index"], observed=True
+    )
+    assert set(values.size()) == {2}
+    assert (values[["value", "params"]].nunique(dropna=False) == 1).all(axis=None)
+    comment = [LAYER.replace("return torch.tanh", "# the same\n    return torch.tanh"), *first[1:]]
+    edit = LAYER.replace("0.5", "0.25") + run.replace("NAME", '"in-a-cell"')
+    run_cells(tmp_path, [*comment, edit])
+    with Store(tmp_path / "cells.sqlite", read_only=True) as store:
+        assert [record["measured"] for record in store.runs().values()][2:] == [0, 10]
+
+
+@pytest.mark.parametrize("how", ["script", "exec"])
+def test_a_script_and_exec(tmp_path: Path, how: str) -> None:
+    """Without a guard: workers do not run the script."""
+    import subprocess
+
+    text = LAYER + BLOCK.replace("NAME", "in-a-script") + PROFILE
+    text += (
+        'memory = Profile("memory", "", tiny.grids[2:3])\n'
+        "layers = [Layer, lambda w: nn.Linear(w, w)]\n"
+        'rows = hb.run(profile=memory, family=layers, block="in-a-script", store=None).rows\n'
+        'print(set(rows["status"]), sorted(name[:-6] for name in rows["family"].unique()))\n'
+    )
+    (tmp_path / "script.py").write_text(text if how == "script" else f"exec({text!r}, {{}})")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
+    )
+    assert done.stdout == "{'ok'} ['__main__:Layer-', '__main__:lambda-']\n", done.stderr
