@@ -33,7 +33,7 @@ def graph(html: Path, name: str) -> list:
 
 
 def contents(paths) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in paths.results.rglob("*.json")}
+    return {str(path): path.read_bytes() for path in paths.results.glob("*/*.json")}
 
 
 def test_a_block_that_sorts_first_leaves_old_points_alone(throwaway) -> None:
