@@ -120,7 +120,8 @@ def measure_here(
     if point is not None:
         if target == paths.uncommitted:  # a point of earlier changes
             shutil.rmtree(target, ignore_errors=True)
-        measured.results[full] = moved(paths, point, target)
+        tree = git.tree_of(paths.root, full) if target == paths.results else None
+        measured.results[full] = moved(point, target, tree)
     else:
         measured.without.append(why_nothing(paths, machine, full))
     return measured.checked()
@@ -161,7 +162,7 @@ def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = Tr
             listed.write_text(one, encoding="utf-8")
         point = asv_run(paths, machine, ["-E", "commits", f"HASHFILE:{listed}"], quick, {}, {}, measured)
         if point is not None:
-            measured.results[one] = moved(paths, point, paths.results)
+            measured.results[one] = moved(point, paths.results, git.tree_of(paths.root, one))
         else:
             measured.without.append(why_nothing(paths, machine, one))
     return measured.checked()
@@ -230,21 +231,20 @@ def asv_run(
         result = read_result(path)
         if result.points:
             measured.failed += [f"{result.commit[:8]} {name}" for name in result.failures]
+            paths.list_benchmarks(paths.scratch / BENCHMARKS)
             return result
     return None
 
 
-def moved(paths: Paths, point: Result, target: Path) -> Result:
+def moved(point: Result, target: Path, tree: str | None = None) -> Result:
     """Move a point, with its machine's entry, from the scratch folder into a folder of points, where it replaces one
     that may be under the machine's former name, and the verdicts on that.
 
-    A stored point gets the hash of its commit's files.
+    A stored point gets ``tree``, the hash of its commit's files.
     """
     folder, before = target / point.machine, stored(target, point.machine).get(point.commit)
     copy_file(point.path.with_name(MACHINE), folder / MACHINE)
-    tree = {"tree": git.tree_of(paths.root, point.commit)} if target == paths.results else {}
-    write_json(folder / point.path.name, point.data | tree)
-    paths.list_benchmarks(point.path.parents[1] / BENCHMARKS)
+    write_json(folder / point.path.name, point.data | ({"tree": tree} if tree else {}))
     forget_verdicts(folder, point.commit)
     if before is not None and before.path.parent != folder:
         before.path.unlink()
