@@ -18,7 +18,7 @@ from highway_bench.advice.finals import ALPHA, MOST, MOST_SEEDS, Behind, JudgedF
 from highway_bench.advice.learning import Learning
 from highway_bench.advice.plain_values import plain_advice
 from highway_bench.decide.candidate import REFERENCE
-from highway_bench.interactive.shown import Shown
+from highway_bench.interactive.shown import ShowsTables
 from highway_bench.report.format import counted, first_of, listed, quantity, signed, three
 
 MOST_NAMED: Final = 8
@@ -59,7 +59,7 @@ def unfit(finalists: Iterable[Connection], results: Iterable[ConnectionResult]) 
 
 
 @dataclass(frozen=True, repr=False)
-class Advice(Shown):
+class Advice(ShowsTables):
     """The advice for one layer at one depth.
 
     ``about`` has the request in plain values, ``results`` what was measured of each connection, ``quality`` the verdict

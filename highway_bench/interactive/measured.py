@@ -14,7 +14,7 @@ from torch import nn
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.families import make_family
-from highway_bench.interactive.shown import Shown
+from highway_bench.interactive.shown import ShowsTables
 from highway_bench.measure.paired import leaders, ranked
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.network import build
@@ -32,7 +32,7 @@ MILLI: Final = 1e3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MeasuredRows(Shown):
+class MeasuredRows(ShowsTables):
     """The rows of a run. ``stored`` has them with a store's columns, ``note`` says where it was stopped.
 
     Each method is a frame with a row for each thing it names; numbers are not rounded, bounds are 95 % intervals where

@@ -11,7 +11,7 @@ LINES: Final = 30
 """Lines in print; a table in a notebook has so many rows."""
 
 
-class Shown:
+class ShowsTables:
     """A result with ``headlines`` and ``tables``."""
 
     def headlines(self) -> list[str]:
