@@ -38,6 +38,7 @@ from highway_bench.comparison.finals import alike, finals
 from highway_bench.decide.dense import dense
 from highway_bench.decide.vision import vision
 from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
+from highway_bench.frames.rows import rows_of, without_start
 from highway_bench.measure.statistics import wilson
 from highway_bench.plan.settings import FRESH_SEEDS
 from highway_bench.plugins import load_plugins
@@ -45,7 +46,6 @@ from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
 from highway_bench.report.format import NONE, listed
 from highway_bench.report.markdown import markdown_table
-from highway_bench.report.rows import rows_of, without_start
 from highway_bench.results import Store
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from benches.gpu_steps import WHOLE
 from highway_bench.execution.needs import with_needs
-from highway_bench.report.results import open_results
-from highway_bench.report.rows import of_task, rows_of, scalar
+from highway_bench.frames.results import open_results
+from highway_bench.frames.rows import of_task, rows_of, scalar
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.request import Request
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.families import Gate as Gate
     from highway_bench.families import Site as Site
     from highway_bench.families import family as family
+    from highway_bench.frames.results import Results as Results
+    from highway_bench.frames.results import open_results as open_results
     from highway_bench.interactive.comparing import compare as compare
     from highway_bench.interactive.listing import list_blocks as list_blocks
     from highway_bench.interactive.listing import list_datasets as list_datasets
@@ -39,8 +41,6 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.plan.selection import Selection as Selection
     from highway_bench.report.choice.answers import answers as answers
     from highway_bench.report.files import write_report as write_report
-    from highway_bench.report.results import Results as Results
-    from highway_bench.report.results import open_results as open_results
     from highway_bench.results import Store as Store
 
 __version__ = "0.3.0"
@@ -54,7 +54,7 @@ _HOMES = {
     "MeasuredRows": "highway_bench.interactive.measured",
     "Plan": "highway_bench.plan.plan",
     "Selection": "highway_bench.plan.selection",
-    "Results": "highway_bench.report.results",
+    "Results": "highway_bench.frames.results",
     "Site": "highway_bench.families",
     "Start": "highway_bench.blocks",
     "Store": "highway_bench.results",
@@ -69,7 +69,7 @@ _HOMES = {
     "list_datasets": "highway_bench.interactive.listing",
     "list_families": "highway_bench.interactive.listing",
     "list_tasks": "highway_bench.interactive.listing",
-    "open_results": "highway_bench.report.results",
+    "open_results": "highway_bench.frames.results",
     "register_block": "highway_bench.blocks",
     "run": "highway_bench.interactive.run",
     "write_report": "highway_bench.report.files",

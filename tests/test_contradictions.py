@@ -24,10 +24,10 @@ import pytest
 from pyarrow import parquet
 
 from highway_bench.decide.tables import UNSTABLE, contrast_table
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import rows_of, start_of, without_start
 from highway_bench.report.choice.table import wide_table
 from highway_bench.report.figures import figures
-from highway_bench.report.results import Results
-from highway_bench.report.rows import rows_of, start_of, without_start
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.quantities import Quantity
 from highway_bench.reproduce.request import Request

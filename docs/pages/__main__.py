@@ -24,13 +24,13 @@ from docs.pages import tables
 from docs.pages.committed import Committed, NotMeasured, Repetition
 from highway_bench.errors import HighwayBenchError
 from highway_bench.export.text import every_plain_torch
+from highway_bench.frames.results import Results
 from highway_bench.history.files import write_text
 from highway_bench.report.choice import known
 from highway_bench.report.choice.columns import KNOWN
 from highway_bench.report.choice.table import finals_of, wide_table
 from highway_bench.report.columns import Shown
 from highway_bench.report.figures import NothingToShow, Picture, figures, svg_text
-from highway_bench.report.results import Results
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README", "decide", "depth", "start", "cost", "literature", "history", "peers", "tool")

@@ -17,9 +17,9 @@ import torch
 
 from highway_bench.cell import Cell
 from highway_bench.execution.needs import with_needs
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import Runs, prepared
 from highway_bench.options import scalar_of, takes_several
-from highway_bench.report.results import Results
-from highway_bench.report.rows import Runs, prepared
 from highway_bench.reproduce._measured import keys_of
 from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
 from highway_bench.reproduce.request import Request

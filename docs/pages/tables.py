@@ -15,6 +15,8 @@ import pandas as pd
 from docs.pages.committed import Repetition, command_of
 from docs.pages.history import ratios
 from highway_bench.decide.tables import tables as decide_tables
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import Runs, rows_of
 from highway_bench.peers.table import peer_table
 from highway_bench.report.choice.costs import costs_of
 from highway_bench.report.choice.kinds import KINDS
@@ -24,8 +26,6 @@ from highway_bench.report.figures.overview import overview_picture
 from highway_bench.report.format import NONE, quantity, three
 from highway_bench.report.markdown import markdown_table
 from highway_bench.report.ratio import quoted
-from highway_bench.report.results import Results
-from highway_bench.report.rows import Runs, rows_of
 from highway_bench.reproduce.claims import Claim
 
 LABELS = {one.family: one.label for one in reversed(KINDS)}

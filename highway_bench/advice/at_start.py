@@ -9,7 +9,7 @@ from highway_bench.advice.connections import Connection
 from highway_bench.advice.measured import MeasuredCells
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.cell import Cell
-from highway_bench.report.tables.propagation import EXPLODES, IN_RANGE, MIXED, VANISHES
+from highway_bench.frames.propagation import EXPLODES, IN_RANGE, MIXED, VANISHES
 
 WAYS: Final = ("signal", "gradient")
 SEEDS: Final = (0, 1)

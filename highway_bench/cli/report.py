@@ -27,11 +27,11 @@ def report(
 
     Nothing is measured.
     """
+    from highway_bench.frames.results import open_results
     from highway_bench.history.publish import link_report
     from highway_bench.pages import HISTORY, index
     from highway_bench.report.files import write_one_file, write_report
     from highway_bench.report.latex import write_latex
-    from highway_bench.report.results import open_results
 
     results = open_results(store)
     page: Path | None = None

@@ -82,7 +82,7 @@ def prune(
 
     The records of runs stay. The file becomes smaller.
     """
-    from highway_bench.report.rows import newest
+    from highway_bench.frames.rows import newest
     from highway_bench.results import Store
 
     Store(store, read_only=True).close()  # a missing one must not be created

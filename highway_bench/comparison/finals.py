@@ -9,7 +9,7 @@ from typing import Any, Final
 import pandas as pd
 
 from highway_bench.cell import canonical
-from highway_bench.report.rows import block_label, groups, rows_of
+from highway_bench.frames.rows import block_label, groups, rows_of
 from highway_bench.results.schema import OUTCOMES, PROTOCOL
 from highway_bench.success.rates import Fresh, counting
 

@@ -22,13 +22,13 @@ from highway_bench.decide.protocol import OF_EVERY_BLOCK, Trainer, get_part
 from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured, UnknownName
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
+from highway_bench.frames.rows import block_label, groups
 from highway_bench.measure.paired import ALPHA, UNKNOWN
 from highway_bench.measure.statistics import IntervalEstimate, log10_interval
 from highway_bench.plan.plan import Plan
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance.machine import cores
 from highway_bench.report.format import counted, listed
-from highway_bench.report.rows import block_label, groups
 from highway_bench.results.parquet import ParquetRows, parquet_files
 from highway_bench.results.schema import PROTOCOL
 

@@ -12,13 +12,13 @@ from scipy import stats
 from highway_bench.decide.candidate import REFERENCE
 from highway_bench.decide.language import DEEP, SHALLOW, WIDER, WIDTH
 from highway_bench.decide.published import PUBLISHED
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import groups, recipe_of, rows_of, start_of, without_start
 from highway_bench.measure.paired import BySeed, Contrast, contrasts
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, Shown, shown
 from highway_bench.report.format import count, listed, three
-from highway_bench.report.results import Results
-from highway_bench.report.rows import groups, recipe_of, rows_of, start_of, without_start
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.success.ladder import FEW, LEAST_SEEDS
 from highway_bench.success.rates import size

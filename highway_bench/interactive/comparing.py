@@ -10,10 +10,10 @@ from typing import Any, Final
 import pandas as pd
 
 from highway_bench.errors import NothingMeasured
+from highway_bench.frames.results import Source, open_results
 from highway_bench.interactive.measured import NAMES, MeasuredRows
 from highway_bench.measure.paired import BETTER, EQUAL, UNDECIDED, WORSE
 from highway_bench.measure.paired import compare as judge
-from highway_bench.report.results import Source, open_results
 from highway_bench.results.schema import OUTCOMES
 
 SAME: Final = (

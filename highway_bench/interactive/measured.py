@@ -14,12 +14,12 @@ from torch import nn
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.families import make_family
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import Runs, plain
 from highway_bench.interactive.shown import ShowsTables
 from highway_bench.measure.paired import leaders, ranked
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.network import build
-from highway_bench.report.results import Results
-from highway_bench.report.rows import Runs, plain
 from highway_bench.tasks.from_cell import cell_dataset
 
 NAMES: Final = {"mode": "execution", "index": "position", "axis": "axis_name"}

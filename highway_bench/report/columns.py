@@ -9,10 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from highway_bench.provenance.machine import labels
+from highway_bench.frames.rows import rows_of
 from highway_bench.report.format import NONE, count, quantity, three
 from highway_bench.report.ratio import meanings, quoted
-from highway_bench.report.rows import rows_of
 
 Record = Mapping[str, Any]
 
@@ -64,12 +63,6 @@ def words(column: str, heading: str, hint: str = "") -> Column:
     return Head(heading, hint, number=False), lambda record: _text(record.get(column))
 
 
-def machine(rows: pd.DataFrame) -> Column:
-    """The column of machines, as those of ``rows`` are shown."""
-    shown_as = labels(rows["machine"].dropna())
-    return Head("machine", number=False), lambda record: shown_as.get(str(record.get("machine")), "")
-
-
 def number(column: str, heading: str, unit: str = "1", hint: str = "") -> Column:
     """A column of quantities in a unit."""
     return Head(heading, hint), lambda record: _number(record.get(column), lambda value: quantity(value, unit))
@@ -99,11 +92,6 @@ def ratio(
     return Head(heading, hint, ratio=True), make
 
 
-def exact_ratio(column: str, heading: str, hint: str) -> Column:
-    """A column of ratios of exact counts, without an interval."""
-    return number(column, heading, hint=f"{hint}: counted exactly")
-
-
 def spread(column: str, heading: str, low: str, high: str, unit: str, hint: str = "") -> Column:
     """A column of quantities, each with the interval from ``low`` to ``high``, all in ``unit``."""
 
@@ -112,21 +100,6 @@ def spread(column: str, heading: str, low: str, high: str, unit: str, hint: str 
         if not (missing(record.get(low)) or missing(record.get(high))):
             interval = f" [{quantity(record[low], unit)}, {quantity(record[high], unit)}]"
         return _number(record.get(column), lambda value: quantity(value, unit) + interval)
-
-    return Head(heading, hint), make
-
-
-def reached(column: str, heading: str, unit: str, hint: str = "") -> Column:
-    """A column of medians over seeds, where a seed that never reached the target counts as infinite.
-
-    An infinite median prints as "not reached".
-    """
-
-    def make(record: Record) -> str:
-        value = record[column]
-        if missing(value):
-            return NONE
-        return "not reached" if math.isinf(value) else quantity(value, unit)
 
     return Head(heading, hint), make
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from highway_bench.frames.rows import recipe_of
 from highway_bench.report.format import three
-from highway_bench.report.rows import recipe_of
 
 
 def contest_text(contest: Mapping[str, Any]) -> str:

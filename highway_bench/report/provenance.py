@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.report.rows import Runs
+from highway_bench.frames.rows import Runs
 from highway_bench.results.schema import DESCRIBED
 
 NOT_LISTED: Final = (*DESCRIBED, "digests", "requested")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from highway_bench.frames.step_times import OLDER, ONE_PROCESS
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED
 from highway_bench.report.format import NONE, between, three
 
@@ -17,8 +18,6 @@ UNDECIDED: Final = 0.10
 
 PERCENT: Final = f"{100 * UNDECIDED:g} %"
 
-ONE_PROCESS: Final = "one process"
-OLDER: Final = "no ratio stored"
 NOT_TIMED: Final = "not timed"
 
 MEANINGS: Final = {

@@ -14,8 +14,8 @@ from typing import Any, Final, Literal
 
 import seaborn
 
-from highway_bench.report.descriptions import UNDESCRIBED, Descriptions
-from highway_bench.report.rows import without_start
+from highway_bench.frames.descriptions import UNDESCRIBED, Descriptions
+from highway_bench.frames.rows import without_start
 
 Dash = Literal["-", "none"] | tuple[int, tuple[float, ...]]
 

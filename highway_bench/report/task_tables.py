@@ -6,13 +6,13 @@ from typing import Final
 
 import pandas as pd
 
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import options_text, rows_of
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Head, Record, Shown
 from highway_bench.report.format import NONE, between, three
 from highway_bench.report.labels import data_name, title_of
 from highway_bench.report.ratio import quoted
-from highway_bench.report.results import Results
-from highway_bench.report.rows import options_text, rows_of
 
 MOST: Final = 60
 """The most rows of a table for print; ``highway-bench results export`` has all."""

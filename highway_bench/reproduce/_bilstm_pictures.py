@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pandas as pd
 
+from highway_bench.frames.rows import rows_of
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import dodge, head, joined, legend, log_axis, mark, panels, settings
 from highway_bench.report.figures.drawing import DOTS_BELOW, intervals, seed_dots
 from highway_bench.report.format import signed, three
-from highway_bench.report.rows import rows_of
 from highway_bench.report.style import styles as styles_of
 from highway_bench.reproduce._tuned import RATE_HINT
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
+from highway_bench.frames.rows import rows_of
 from highway_bench.report.format import listed, three
-from highway_bench.report.rows import rows_of
 from highway_bench.reproduce._trial_pictures import ARMS
 from highway_bench.reproduce._trials import Trials, best_ratio
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion

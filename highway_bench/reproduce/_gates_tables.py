@@ -7,10 +7,10 @@ import math
 import pandas as pd
 
 from highway_bench.families import make_family
+from highway_bench.frames.gates import over_seeds
+from highway_bench.frames.rows import recipe_of
 from highway_bench.report import columns as column
 from highway_bench.report.format import listed
-from highway_bench.report.rows import recipe_of
-from highway_bench.report.tables.gates import over_seeds
 from highway_bench.tasks import tasks
 
 WHOLE = ("intact_loss", "intact_error")  # metrics of the whole network

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from highway_bench.frames.descriptions import UNDESCRIBED
 from highway_bench.measure.statistics import log10_interval, wilson
 from highway_bench.report import columns as column
-from highway_bench.report.descriptions import UNDESCRIBED
 from highway_bench.report.format import between, count
 from highway_bench.reproduce._tuned import RATE_HINT
 

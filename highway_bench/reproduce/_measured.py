@@ -9,7 +9,7 @@ from dataclasses import fields
 import pandas as pd
 
 from highway_bench.cell import Cell, canonical
-from highway_bench.report.rows import plain, rows_of
+from highway_bench.frames.rows import plain, rows_of
 from highway_bench.results.schema import LATER_ATTEMPT, OUTCOMES, worst
 
 Metrics = Mapping[str, float]

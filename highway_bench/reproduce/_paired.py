@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from highway_bench.cell import Cell
+from highway_bench.frames.trainability import edge
 from highway_bench.measure.statistics import log10_interval
-from highway_bench.report.tables.trainability import edge
 from highway_bench.reproduce.quantities import Quantity, mean
 
 ArmRuns = Mapping[int, Mapping[str, float]]  # seed → metrics of the run; without the runs that failed

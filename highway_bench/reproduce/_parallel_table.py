@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from highway_bench.frames.rows import rows_of
 from highway_bench.report import columns as column
-from highway_bench.report.rows import rows_of
 
 NAMES = {"attention": "attention", "bilstm": "BiLSTM"}
 

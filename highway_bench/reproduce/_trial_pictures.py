@@ -11,11 +11,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from highway_bench.frames.rows import rows_of
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import dodge, head, joined, legend, log_axis, mark, panels, settings
 from highway_bench.report.figures.drawing import crosses, point_with_interval, reference_losses, seed_dots
 from highway_bench.report.format import three
-from highway_bench.report.rows import rows_of
 from highway_bench.report.style import styles as styles_of
 from highway_bench.reproduce._trials import Trials
 from highway_bench.reproduce.quantities import BEST_OF, expected_best

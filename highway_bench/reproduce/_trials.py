@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from highway_bench.frames.rows import groups, recipe_of
 from highway_bench.measure.statistics import CONFIDENCE, log10_interval
 from highway_bench.report.format import three
-from highway_bench.report.rows import groups, recipe_of
 from highway_bench.reproduce.quantities import Quantity, best_reach, expected_best, left_out
 from highway_bench.results.schema import OUTCOMES
 

@@ -11,8 +11,8 @@ import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import TUNING_SEEDS, Candidate, TrainingEnd, Trainings
-from highway_bench.report.rows import rows_of
-from highway_bench.report.tables.trainability import edge
+from highway_bench.frames.rows import rows_of
+from highway_bench.frames.trainability import edge
 from highway_bench.reproduce._measured import Metrics, measured
 from highway_bench.reproduce._paired import ArmRuns, arm
 from highway_bench.reproduce.base import Reproduction

@@ -11,11 +11,11 @@ import pandas as pd
 
 from highway_bench.data import make_dataset
 from highway_bench.decide.candidate import Candidate
+from highway_bench.frames.rows import of_task, recipe_of
+from highway_bench.frames.trainability import training_runs
 from highway_bench.measure.statistics import t_interval
 from highway_bench.plan.settings import FIRST_ADAMW_RATES
 from highway_bench.report.format import count
-from highway_bench.report.rows import of_task, recipe_of
-from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce._bilstm_claims import BLOG, LEAST_SEEDS, NAMED, VERSION, CorpusAccuracies, claims_of
 from highway_bench.reproduce._bilstm_pictures import picture, shown
 from highway_bench.reproduce._cells import trained

@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 
 from highway_bench.decide.candidate import Candidate
+from highway_bench.frames.trainability import edge
 from highway_bench.measure.statistics import t_interval
 from highway_bench.plan.settings import FIRST_ADAMW_RATES
 from highway_bench.report import columns as column
-from highway_bench.report.tables.trainability import edge
 from highway_bench.reproduce._bilstm_claims import HALF, MARGIN, NEARLY_ALL, POINT, SCATTER, is_at_chance
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._tuned import RATE_HINT, TunedReproduction, TunedRuns

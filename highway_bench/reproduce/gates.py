@@ -12,9 +12,9 @@ import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
+from highway_bench.frames.gates import layers, networks
+from highway_bench.frames.trainability import trials
 from highway_bench.plan.grid import TRAINED
-from highway_bench.report.tables.gates import layers, networks
-from highway_bench.report.tables.trainability import trials
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._gates_tables import bands_table, networks_table
 from highway_bench.reproduce._spaces import FIXED_BIAS

@@ -12,12 +12,12 @@ import pandas as pd
 
 from highway_bench.decide.candidate import Candidate
 from highway_bench.families import make_family
+from highway_bench.frames.trainability import edge
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, panels, settings
 from highway_bench.report.format import between, three
-from highway_bench.report.tables.trainability import edge
 from highway_bench.reproduce._cells import sgd, trained
 from highway_bench.reproduce._paired import diverged, loss_record
 from highway_bench.reproduce._tuned import TunedReproduction, TunedRuns

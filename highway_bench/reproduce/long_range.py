@@ -12,10 +12,10 @@ import pandas as pd
 
 from highway_bench.data import make_dataset
 from highway_bench.decide.candidate import Candidate
+from highway_bench.frames.trainability import training_runs
 from highway_bench.measure.statistics import Interval
 from highway_bench.plan.settings import FIRST_ADAMW_RATES
 from highway_bench.report.format import count, three
-from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._long_range_table import Hits, shown, steps_text, table_of
 from highway_bench.reproduce._tuned import TunedReproduction, with_edges

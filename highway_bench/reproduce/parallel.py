@@ -13,9 +13,9 @@ from scipy import stats
 
 from highway_bench.cell import Cell
 from highway_bench.families import make_family
+from highway_bench.frames.rows import of_task, rows_of, samples_of
 from highway_bench.measure.statistics import CONFIDENCE, IntervalEstimate, median_interval
 from highway_bench.report.format import listed, quantity
-from highway_bench.report.rows import of_task, rows_of, samples_of
 from highway_bench.reproduce._parallel_table import shown
 from highway_bench.reproduce.base import Conclusion, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion

@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 
 from highway_bench.decide.candidate import Candidate
+from highway_bench.frames.trainability import training_runs
 from highway_bench.plan.settings import FIRST_ADAMW_RATES
 from highway_bench.report import columns as column
 from highway_bench.report.format import count
-from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce._cells import trained
 from highway_bench.reproduce._long_range_table import steps_text
 from highway_bench.reproduce._tuned import RATE_HINT, TunedReproduction, with_edges

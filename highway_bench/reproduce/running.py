@@ -19,10 +19,10 @@ from highway_bench.execution.progress import Event
 from highway_bench.execution.rerun import FAILED, Rerun
 from highway_bench.execution.runner import Summary
 from highway_bench.execution.schedule import Schedule
+from highway_bench.frames.rows import prepared
 from highway_bench.plan.estimate import Estimate
 from highway_bench.plan.plan import AnyPath, Plan, RunResult, opened
 from highway_bench.provenance.free_memory import gib, usable_bytes
-from highway_bench.report.rows import prepared
 from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
 from highway_bench.reproduce.findings_page import folder_for, write_findings
 from highway_bench.reproduce.request import Request

@@ -15,13 +15,13 @@ import pandas as pd
 from highway_bench.data import make_dataset
 from highway_bench.decide.candidate import Candidate
 from highway_bench.errors import BadInput
+from highway_bench.frames.rows import of_task, rows_of
+from highway_bench.frames.trainability import training_runs
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.plan.grid import TRAINED
 from highway_bench.plan.settings import FIRST_SGD_RATES
 from highway_bench.report import columns as column
 from highway_bench.report.format import count, three
-from highway_bench.report.rows import of_task, rows_of
-from highway_bench.report.tables.trainability import training_runs
 from highway_bench.reproduce._cells import sgd, trained
 from highway_bench.reproduce._success_ladder import success_picture, success_table, successes_of
 from highway_bench.reproduce._tuned import RATE_HINT, TunedReproduction, with_edges

@@ -11,9 +11,9 @@ from highway_bench.decide.candidate import Candidate
 from highway_bench.decide.costs import CostPart, cost_cells, costs
 from highway_bench.decide.part import Part
 from highway_bench.decide.protocol import Trainer, get_part
+from highway_bench.frames.results import open_results
 from highway_bench.measure.roofline import Roofline
 from highway_bench.report.choice.table import wide_table
-from highway_bench.report.results import open_results
 from highway_bench.tasks import tasks
 from tests.comparison.conftest import FormulaEngine
 from tests.decide.conftest import TEMPLATE

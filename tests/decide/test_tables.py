@@ -22,7 +22,7 @@ from highway_bench.decide.tables import (
     width_shown,
 )
 from highway_bench.errors import BadInput
-from highway_bench.report.results import Results, open_results
+from highway_bench.frames.results import Results, open_results
 from tests.decide.conftest import TrainedPart
 from tests.report.conftest import cell, frame_of, training
 

@@ -17,7 +17,7 @@ from highway_bench.execution import rows
 from highway_bench.execution.progress import Event, Finished
 from highway_bench.execution.rows import RunClock
 from highway_bench.execution.runner import run_cells
-from highway_bench.report.rows import prepared
+from highway_bench.frames.rows import prepared
 from highway_bench.results import Store
 from tests.faults.scale import note
 

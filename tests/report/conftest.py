@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from highway_bench.frames.results import Results
 from highway_bench.measure.statistics import ratio_over_processes
-from highway_bench.report.results import Results
 from highway_bench.results.schema import COLUMNS, Row, row
 
 BLOCKS = ("plain", "highway", "highway-free", "residual", "pre-norm", "post-norm")

@@ -14,11 +14,11 @@ import pytest
 from highway_bench.cell import Cell, canonical
 from highway_bench.execution.job import CellResult
 from highway_bench.execution.rows import Origin, rows_of
+from highway_bench.frames.rows import prepared
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
 from highway_bench.report.console import print_summary
 from highway_bench.report.files import write_report
-from highway_bench.report.rows import prepared
 from highway_bench.results.schema import COLUMNS, Row
 from highway_bench.tasks import tasks
 from highway_bench.tasks.base import Task

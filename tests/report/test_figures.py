@@ -7,18 +7,18 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from highway_bench.frames.results import Results
 from highway_bench.report.figures import FigureKind, NothingToShow, every_figure, figures, svg_text
 from highway_bench.report.figures.cost_heat import draw_ratios
 from highway_bench.report.figures.drawing import DOTS_BELOW, reference_losses, seed_dots, some_diverged
 from highway_bench.report.figures.quality import front
-from highway_bench.report.results import Results
 from highway_bench.report.style import KNOWN, Style, styles
 
 Make = dict[str, Callable[..., Any]]
@@ -169,18 +169,17 @@ def test_the_number_of_diverged_seeds_is_written_where_some_diverged() -> None:
     assert list(axes.lines[0].get_xdata()) == [2.0]
 
 
-@pytest.mark.parametrize("along", ["x", "y"])
-def test_chance_and_threshold_are_labelled_with_their_numbers(along: Literal["x", "y"]) -> None:
+def test_chance_and_threshold_are_labelled_with_their_numbers() -> None:
     axes = Figure().subplots()
-    reference_losses(axes, 2.302585, 0.2302585, along=along)
+    reference_losses(axes, 2.302585, 0.2302585)
     assert [text.get_text() for text in axes.texts] == ["chance 2.30", "threshold 0.230"]
     alone = Figure().subplots()
-    reference_losses(alone, 2.302585, along=along)
+    reference_losses(alone, 2.302585)
     assert [text.get_text() for text in alone.texts] == ["chance 2.30"]
     unknown = Figure().subplots()
-    reference_losses(unknown, math.nan, 0.0, along=along)
+    reference_losses(unknown, math.nan, 0.0)
     assert not unknown.texts
-    reference_losses(unknown, 2.302585, 0.2302585, along=along, named=False)
+    reference_losses(unknown, 2.302585, 0.2302585, named=False)
     assert not unknown.texts
     assert len(unknown.lines) == 2
 

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from highway_bench.errors import BadInput
+from highway_bench.frames.results import Results
 from highway_bench.report.columns import Head, Shown
 from highway_bench.report.latex import latex, write_latex
-from highway_bench.report.results import Results
 
 SHOWN = Shown(
     "small_one",

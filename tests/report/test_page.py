@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.frames.results import Results
 from highway_bench.report.files import write_report
-from highway_bench.report.results import Results
 from highway_bench.report.task_tables import MOST, task_table
 from highway_bench.results.schema import Row
 from highway_bench.results.store import Store

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from highway_bench.frames.results import Results
 from highway_bench.report.figures import NothingToShow, figures, svg_text
-from highway_bench.report.results import Results
 
 Make = dict[str, Callable[..., Any]]
 STEPS = {"gain": 1.0, "steps": 5, "rate": 0.01, "optimiser": "sgd"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from highway_bench.report.results import Results
+from highway_bench.frames.results import Results
 from highway_bench.results.schema import Row
 
 Make = dict[str, Callable[..., Any]]

@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from highway_bench.frames.results import Results
 from highway_bench.measure.clock import ALL_DISTURBED
 from highway_bench.report.console import print_summary
 from highway_bench.report.files import write_report
 from highway_bench.report.ratio import OLDER, ONE_PROCESS, UNDECIDED, is_decided, quoted
-from highway_bench.report.results import Results
 from highway_bench.results.schema import Row
 
 Make = dict[str, Callable[..., Any]]

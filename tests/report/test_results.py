@@ -12,10 +12,10 @@ import pytest
 
 import highway_bench as hb
 from highway_bench.cell import Cell
-from highway_bench.report.descriptions import Descriptions
+from highway_bench.frames import step_times
+from highway_bench.frames.descriptions import Descriptions
+from highway_bench.frames.results import Results
 from highway_bench.report.figures import NothingToShow, every_figure
-from highway_bench.report.results import Results
-from highway_bench.report.tables import step_times
 from highway_bench.results.store import Store
 
 Make = dict[str, Callable[..., Any]]

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from highway_bench.frames.results import Results
 from highway_bench.report.choice.answers import answers
 from highway_bench.report.choice.lines import sentence
 from highway_bench.report.choice.ranking import CRITERIA, depths_of, kinds_of, ranking
 from highway_bench.report.choice.screen import screen
 from highway_bench.report.files import write_report
-from highway_bench.report.results import Results
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.frames.descriptions import UNDESCRIBED
+from highway_bench.frames.results import Results, open_results
+from highway_bench.frames.rows import prepared
 from highway_bench.measure.clock import ALL_CAPPED
-from highway_bench.report.descriptions import UNDESCRIBED
 from highway_bench.report.figures.success_rate import success_rate
-from highway_bench.report.results import Results, open_results
-from highway_bench.report.rows import prepared
 from highway_bench.results.store import Store
 
 Make = dict[str, Callable[..., Any]]

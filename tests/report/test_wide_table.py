@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import highway_bench as hb
 from highway_bench.cli import app
 from highway_bench.errors import UnknownName
+from highway_bench.frames.results import Results
 from highway_bench.measure.paired import ALPHA, compare, holm
 from highway_bench.report.choice.columns import COLUMNS, IDENTITY
 from highway_bench.report.choice.kinds import KINDS, kind_named
@@ -26,7 +27,6 @@ from highway_bench.report.choice.known import FOLDER, known_answers, known_final
 from highway_bench.report.choice.lines import answer_lines, rankings, sentence
 from highway_bench.report.choice.ranking import CRITERIA, depths_of, ranking
 from highway_bench.report.choice.table import finals_of, wide_table
-from highway_bench.report.results import Results
 from highway_bench.results.schema import Row
 
 Make = dict[str, Callable[..., Any]]

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.report.rows import prepared
+from highway_bench.frames.rows import prepared
 from highway_bench.reproduce.base import Reproduction
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row

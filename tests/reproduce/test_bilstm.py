@@ -10,7 +10,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.report.rows import prepared
+from highway_bench.frames.rows import prepared
 from highway_bench.reproduce import bilstm
 from highway_bench.reproduce._tuned import TunedReproduction
 from highway_bench.reproduce.base import Conclusion, reproductions

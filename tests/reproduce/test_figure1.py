@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from highway_bench.errors import BadInput
-from highway_bench.report.rows import prepared
+from highway_bench.frames.rows import prepared
 from highway_bench.reproduce._trials import best_ratio, losses_by_trial
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Verdict

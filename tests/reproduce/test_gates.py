@@ -11,8 +11,8 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.report.rows import prepared
-from highway_bench.report.tables.gates import layers, over_seeds
+from highway_bench.frames.gates import layers, over_seeds
+from highway_bench.frames.rows import prepared
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.gates import CARRYING, DEPTH, PUBLISHED, STATEMENTS

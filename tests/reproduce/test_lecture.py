@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from highway_bench.report.rows import prepared
+from highway_bench.frames.rows import prepared
 from highway_bench.reproduce import _printed_log
 from highway_bench.reproduce._printed_log import PRINTED, STEPS_PER_EPOCH
 from highway_bench.reproduce.base import reproductions

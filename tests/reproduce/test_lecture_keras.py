@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from highway_bench.cell import Cell
-from highway_bench.report.rows import prepared
+from highway_bench.frames.rows import prepared
 from highway_bench.reproduce._printed_log import KERAS_EPOCHS, PRINTED
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from highway_bench.report.rows import prepared
+from highway_bench.frames.rows import prepared
 from highway_bench.reproduce import parallel
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Evidence, Verdict

@@ -12,7 +12,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.report.rows import prepared
+from highway_bench.frames.rows import prepared
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.request import Request

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from highway_bench.frames.results import Results, Source, open_results
 from highway_bench.report.choice.joined import joined
 from highway_bench.report.choice.known import known_answers, known_finals
-from highway_bench.report.results import Results, Source, open_results
 
 
 def answers(store: Source | Results | None = None) -> pd.DataFrame:

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pandas as pd
 
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import groups, rows_of, samples_of, start_of, without_start
 from highway_bench.measure.statistics import ratio_over_processes
 from highway_bench.report.choice.columns import HERE, REFERENCE
-from highway_bench.report.results import Results
-from highway_bench.report.rows import groups, rows_of, samples_of, start_of, without_start
 
 ALIKE: Final = ("family_label", "device", "dtype", "match")
 """Columns in which a cost must equal the contest whose connections it is of."""

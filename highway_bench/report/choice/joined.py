@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import pandas as pd
 
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import DEFAULT, STARTED, rows_of
 from highway_bench.measure.paired import BETTER, WORSE, BySeed, compare
 from highway_bench.report.choice.columns import AGREES, BITS, COLUMNS, CONTRADICTS, EQUAL_BITS, HERE, typed
 from highway_bench.report.choice.costs import Costs
 from highway_bench.report.choice.table import LOG_EQUAL, WideRow, add_differences, finals_of, wide_table
 from highway_bench.report.format import counted
-from highway_bench.report.results import Results
-from highway_bench.report.rows import DEFAULT, STARTED, rows_of
 from highway_bench.success.ladder import NOT_RUN
 
 COLUMN: Final = ("kind", "data", "depth", "protocol")

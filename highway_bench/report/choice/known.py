@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from highway_bench.frames.rows import rows_of
 from highway_bench.report.choice.columns import typed
-from highway_bench.report.rows import rows_of
 from highway_bench.results.known import FINALS as FINALS
 from highway_bench.results.known import FOLDER as FOLDER
 from highway_bench.results.known import PLAIN as PLAIN

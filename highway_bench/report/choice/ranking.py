@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
+from highway_bench.frames.rows import DEFAULT, rows_of, start_of
 from highway_bench.report.choice.columns import BEHIND, BEST, HERE, KNOWN, NOT_SEPARATED, REFERENCE
 from highway_bench.report.choice.kinds import KINDS, LayerKind, kind_of
-from highway_bench.report.rows import DEFAULT, rows_of, start_of
 from highway_bench.success.ladder import NOT_RUN, TRAINS
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pandas as pd
 
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import rows_of
 from highway_bench.measure.statistics import t_interval
-from highway_bench.report.results import Results
-from highway_bench.report.rows import rows_of
 
 
 class Curves:

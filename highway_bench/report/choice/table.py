@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import pandas as pd
 
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import CONTEST, groups, recipe_of, rows_of, start_of, without_start
 from highway_bench.measure.paired import UNDECIDED, BySeed, PairedComparison, compare, ranked
 from highway_bench.measure.statistics import IntervalEstimate, t_interval
 from highway_bench.report.choice.columns import (
@@ -26,8 +28,6 @@ from highway_bench.report.choice.columns import (
 from highway_bench.report.choice.costs import Costs
 from highway_bench.report.choice.speed import Curves
 from highway_bench.report.labels import contest_text
-from highway_bench.report.results import Results
-from highway_bench.report.rows import CONTEST, groups, recipe_of, rows_of, start_of, without_start
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.success.ladder import DIVERGES, FAILS, NOT_RUN, SLOW, TRAINS
 

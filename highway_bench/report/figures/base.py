@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+from highway_bench.frames.results import Results
 from highway_bench.registry import Registry
 from highway_bench.report.format import quantity
-from highway_bench.report.results import Results
 from highway_bench.report.style import NEUTRAL, RC, Style
 
 WIDTH: Final = 4.8

@@ -10,11 +10,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import rows_of
 from highway_bench.report.choice.costs import costs_of
 from highway_bench.report.figures.base import Panel, register_figure
 from highway_bench.report.format import three
-from highway_bench.report.results import Results
-from highway_bench.report.rows import rows_of
 
 ROW: Final = 0.2
 """Inches a connection."""

@@ -113,12 +113,11 @@ def crosses(
     axes.plot(x, y, marker="x", color=style.colour, linestyle="none", transform=transform, clip_on=False, **options)
 
 
-# Of the names of reference losses: the x position, and how the text lies there
-ABOVE: Final[Mapping[str, Any]] = {"xytext": (0, 3), "ha": "center"}
 SIDES: Final[Mapping[str, tuple[float, Mapping[str, Any]]]] = {
     "right": (0.99, {"xytext": (0, 2), "ha": "right"}),
     "outside": (1.01, {"xytext": (0, 0), "ha": "left", "va": "center"}),
 }
+"""Of the names of reference losses: the x position, and how the text lies there."""
 
 
 def reference_losses(
@@ -127,25 +126,17 @@ def reference_losses(
     threshold: float = 0.0,
     *,
     side: Literal["right", "outside"] = "right",
-    along: Literal["x", "y"] = "y",
     named: bool = True,
 ) -> None:
     """Draw the loss of a constant prediction and the threshold of success, each if it is known (above 0).
 
-    Their names, with their numbers, are at the ``right`` inside the axes or ``outside``; above the axes where losses
-    are ``along`` x. Axes that share an axis with others need not be ``named``.
+    Their names, with their numbers, are at the ``right`` inside the axes or ``outside``. Axes that share an axis with
+    others need not be ``named``.
     """
+    x, options = SIDES[side]
     for loss, what in ((chance, "chance"), (threshold, "threshold")):
-        if not loss > 0:
-            continue
-        draw = axes.axvline if along == "x" else axes.axhline
-        draw(loss, color=NEUTRAL, linewidth=0.8, linestyle=":", zorder=0)
-        if not named:
-            continue
-        if along == "x":
-            place: dict[str, Any] = {"xy": (loss, 1), "xycoords": ("data", "axes fraction"), **ABOVE}
-        else:
-            x, options = SIDES[side]
-            place = {"xy": (x, loss), "xycoords": ("axes fraction", "data"), **options}
-        text = f"{what} {three(loss)}"
-        axes.annotate(text, textcoords="offset points", fontsize=7.5, color=NEUTRAL, zorder=0, **place)
+        if loss > 0:
+            axes.axhline(loss, color=NEUTRAL, linewidth=0.8, linestyle=":", zorder=0)
+        if loss > 0 and named:
+            words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7.5, "color": NEUTRAL, "zorder": 0}
+            axes.annotate(f"{what} {three(loss)}", (x, loss), xycoords=("axes fraction", "data"), **words, **options)

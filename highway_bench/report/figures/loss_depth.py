@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import CONTEST, groups, rows_of
 from highway_bench.report.figures.base import Panel, dodge, log_axis, register_figure
 from highway_bench.report.figures.drawing import (
     EDGE,
@@ -22,8 +24,6 @@ from highway_bench.report.figures.drawing import (
 )
 from highway_bench.report.format import three
 from highway_bench.report.labels import family_name, title_of
-from highway_bench.report.results import Results
-from highway_bench.report.rows import CONTEST, groups, rows_of
 from highway_bench.report.style import Style, of_blocks, styles
 
 HIGHEST: Final = 3.0

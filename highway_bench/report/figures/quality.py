@@ -8,13 +8,13 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
+from highway_bench.frames.results import Results
 from highway_bench.report.choice.columns import BITS
 from highway_bench.report.choice.ranking import depths_of, kinds_of, ranking
 from highway_bench.report.choice.table import wide_table
 from highway_bench.report.figures.base import Panel, log_axis, register_figure
 from highway_bench.report.figures.drawing import point_with_interval
 from highway_bench.report.format import three
-from highway_bench.report.results import Results
 from highway_bench.report.style import NEUTRAL, Style, styles
 
 WideRows = Sequence[Mapping[str, Any]]

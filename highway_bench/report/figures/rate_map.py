@@ -11,11 +11,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from highway_bench.cell import canonical
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import CONTEST, groups, recipe_of, rows_of
 from highway_bench.report.figures.base import Panel, log_axis, register_figure
 from highway_bench.report.format import three
 from highway_bench.report.labels import family_name, title_of
-from highway_bench.report.results import Results
-from highway_bench.report.rows import CONTEST, groups, recipe_of, rows_of
 from highway_bench.report.style import NEUTRAL
 from highway_bench.results.schema import OUTCOMES, Status
 

@@ -11,13 +11,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from highway_bench.frames.propagation import SETTING
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import groups
 from highway_bench.report.figures.base import Panel, log_axis, register_figure
 from highway_bench.report.figures.drawing import line_with_band
 from highway_bench.report.format import three
-from highway_bench.report.results import Results
-from highway_bench.report.rows import groups
 from highway_bench.report.style import Style, of_blocks, styles
-from highway_bench.report.tables.propagation import SETTING
 
 FAMILIES: Final = 2
 """The most families that are drawn."""

@@ -7,11 +7,11 @@ from functools import partial
 import pandas as pd
 from matplotlib.axes import Axes
 
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import rows_of
 from highway_bench.report.figures.base import Panel, log_axis, register_figure
 from highway_bench.report.figures.drawing import intervals, line_with_band
 from highway_bench.report.labels import family_name, title_of
-from highway_bench.report.results import Results
-from highway_bench.report.rows import rows_of
 from highway_bench.report.style import NEUTRAL, Style, of_blocks, styles
 from highway_bench.success.ladder import TRAINABLE
 

@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from highway_bench.frames.descriptions import Descriptions
+from highway_bench.frames.rows import CONTEST, groups, of_task, one_of
 from highway_bench.measure.statistics import t_interval
-from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.rows import CONTEST, groups, of_task, one_of
 
 NETWORK: Final = (*CONTEST, "depth", "label", "start", "width", "seed")
 SCALARS: Final = (

@@ -6,13 +6,15 @@ import math
 
 import pandas as pd
 
+from highway_bench.frames.cells import by_cell
+from highway_bench.frames.descriptions import Descriptions
+from highway_bench.frames.rows import COMPARISON, of_task
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED
-from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.ratio import OLDER, ONE_PROCESS
-from highway_bench.report.rows import COMPARISON, of_task
-from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import OUTCOMES
 
+ONE_PROCESS = "one process"
+OLDER = "no ratio stored"
+"""Why a cell has no ratio with an interval."""
 METRICS = (
     "step_time",
     "plain_ratio",

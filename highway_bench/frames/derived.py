@@ -10,8 +10,8 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import pandas as pd
 
-from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.rows import Runs, of_task, prepared
+from highway_bench.frames.descriptions import Descriptions
+from highway_bench.frames.rows import Runs, of_task, prepared
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.rows import groups, of_task, recipe_of, rows_of
-from highway_bench.report.tables.cells import by_cell
+from highway_bench.frames.cells import by_cell
+from highway_bench.frames.descriptions import Descriptions
+from highway_bench.frames.rows import groups, of_task, recipe_of, rows_of
 from highway_bench.results.schema import OUTCOMES, Status
 
 SETTING: Final = (

@@ -6,9 +6,9 @@ from typing import Final
 
 import pandas as pd
 
-from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.rows import of_task
-from highway_bench.report.tables.cells import by_cell, over_baseline
+from highway_bench.frames.cells import by_cell, over_baseline
+from highway_bench.frames.descriptions import Descriptions
+from highway_bench.frames.rows import of_task
 
 METRICS: Final = ("parameters", "multiply_adds")
 CONTEXT: Final = ("family_label", "dataset", "depth", "nominal_width", "match", "seq_len", "recipe")

@@ -9,9 +9,9 @@ from typing import Any, Final
 import pandas as pd
 
 from highway_bench.cell import canonical
-from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.rows import CONTEST, one_of, recipe_of, rows_of
-from highway_bench.report.tables.trainability import Contests
+from highway_bench.frames.descriptions import Descriptions
+from highway_bench.frames.rows import CONTEST, one_of, recipe_of, rows_of
+from highway_bench.frames.trainability import Contests
 from highway_bench.success.ladder import FEW, NO_VERDICT, Success, area_under_success, l50, l_max
 
 FRONTIER: Final = (

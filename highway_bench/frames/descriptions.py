@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from highway_bench.report import older_stores
-from highway_bench.report.rows import Runs
+from highway_bench.frames import older_stores
+from highway_bench.frames.rows import Runs
 from highway_bench.results.schema import DESCRIBED
 
 Described = Mapping[str, Mapping[str, Any]]

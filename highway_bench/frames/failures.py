@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from highway_bench.report.tables.cells import by_cell
+from highway_bench.frames.cells import by_cell
 from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, Status
 
 COLUMNS = ["task", "family_label", "block", "depth", "phase", "dataset", "status", "message"]

@@ -11,10 +11,10 @@ from typing import Any, Final
 import pandas as pd
 
 from highway_bench.cell import canonical
+from highway_bench.frames.cells import by_cell
+from highway_bench.frames.descriptions import Descriptions
+from highway_bench.frames.rows import CONTEST, TUNED, groups, of_task, one_of, recipe_of, rows_of
 from highway_bench.measure.statistics import log10_interval, wilson
-from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.rows import CONTEST, TUNED, groups, of_task, one_of, recipe_of, rows_of
-from highway_bench.report.tables.cells import by_cell
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
 from highway_bench.success.ladder import (
     DIVERGES,

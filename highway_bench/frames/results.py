@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from highway_bench.report.derived import Derived, once
-from highway_bench.report.tables import (
+from highway_bench.frames import (
     counts,
     failures,
     frontier,
@@ -19,7 +18,8 @@ from highway_bench.report.tables import (
     step_times,
     trainability,
 )
-from highway_bench.report.tables.trainability import Contests
+from highway_bench.frames.derived import Derived, once
+from highway_bench.frames.trainability import Contests
 from highway_bench.results.store import Store
 
 Source = pd.DataFrame | Store | str | os.PathLike[str]

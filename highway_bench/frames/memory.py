@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from highway_bench.report.descriptions import Descriptions
-from highway_bench.report.rows import COMPARISON, of_task
-from highway_bench.report.tables.cells import by_cell, over_baseline
+from highway_bench.frames.cells import by_cell, over_baseline
+from highway_bench.frames.descriptions import Descriptions
+from highway_bench.frames.rows import COMPARISON, of_task
 
 BYTES = ("parameter_bytes", "gradients", "optimiser_state", "saved_activations", "saved_per_layer", "peak")
 METRICS = (*BYTES, "budget_mismatch")

@@ -8,7 +8,7 @@ from typing import Final
 
 import pandas as pd
 
-from highway_bench.report.rows import CELL, groups
+from highway_bench.frames.rows import CELL, groups
 from highway_bench.results.schema import worst
 
 COPIED = ("run_id", "commit", "time_utc", "torch", "gpu")
