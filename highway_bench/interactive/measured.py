@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 from torch import nn
 
 from highway_bench.cell import Cell
-from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.families import make_family
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import Runs, plain
@@ -21,6 +21,9 @@ from highway_bench.measure.paired import leaders, ranked
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.network import build
 from highway_bench.tasks.from_cell import cell_dataset
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 NAMES: Final = {"mode": "execution", "index": "position", "axis": "axis_name"}
 """Columns of a store whose names pandas has too, and what users see."""
@@ -124,6 +127,55 @@ class MeasuredRows(ShowsTables):
         equal = tuple(str(one[0]) for one in leaders(losses)[1:])
         row = {str(name): plain(value) for name, value in whole[key].iloc[0].items()}
         return Best(Cell.of_columns(row), interval.value, interval.low, interval.high, interval.n, equal)
+
+    def plot(
+        self,
+        name: str | None = None,
+        ax: Axes | None = None,
+        *,
+        panel: str | None = None,
+        family: str | Sequence[str] = (),
+        depth: int | Sequence[int] = (),
+        block: str | Sequence[str] = (),
+    ) -> Axes | list[str]:
+        """Draw one panel of a figure of the page into ``ax``, by default new axes of pyplot's, and return the axes.
+
+        ``family``, ``depth`` and ``block`` narrow the results; ``panel`` is the title of one where there are several.
+        Without a ``name``: the names of the figures that these results have. Raises ``UnknownName``,
+        ``NothingMeasured`` where the results lack what the figure needs, and ``BadInput`` where a choice among panels
+        is needed.
+        """
+        from highway_bench.report.figures import every_figure, figures
+        from highway_bench.report.figures.base import handles_of
+
+        rows = self.stored
+        for column, wanted in {"family": family, "depth": depth, "block": block}.items():
+            chosen = [wanted] if isinstance(wanted, str | int) else list(wanted)
+            rows = rows[rows[column].isin(chosen)] if chosen else rows
+        if rows.empty:
+            raise NothingMeasured("nothing of these families, depths and blocks was measured")
+        results = self.results if rows is self.stored else Results(rows, self.runs)
+        if name is None:
+            return [kind.name for kind in every_figure() if kind.panels(results)]
+        kind = figures.get(name)
+        panels = kind.panels(results)
+        titles = [f"{one.sheet}: {one.title}" if one.sheet else one.title for one in panels]
+        if not panels:
+            raise NothingMeasured(f"{name} needs {kind.needs}")
+        if panel is None and len(panels) > 1:
+            raise BadInput(f"{name} has several panels: panel= names one of {', '.join(titles)}")
+        if panel is not None and panel not in titles:
+            raise UnknownName("panel", panel, titles)
+        drawn = panels[0 if panel is None else titles.index(panel)]
+        if ax is None:
+            from matplotlib import pyplot
+
+            _, ax = pyplot.subplots()
+        drawn.draw(ax)
+        ax.set_title(drawn.title or kind.title)
+        if drawn.styles and kind.lines is not None:
+            ax.legend(handles=handles_of(drawn.styles, lines=kind.lines))
+        return ax
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """The small tables that are shown, by title: those with rows. Of the machine and how it ran, columns have what

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from matplotlib.figure import Figure
 from torch import nn
 
 import highway_bench as hb
 from highway_bench.data import make_dataset
-from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.measure.statistics import wilson
 from highway_bench.plan.grid import Grid, Sizes
 from highway_bench.plan.profiles import Profile
@@ -62,6 +63,21 @@ def test_options_and_recipes_are_columns(results: hb.MeasuredRows) -> None:
     assert set(results.rows["execution"]) == {"eager"}
     others = results.rows.drop(columns=["samples", "paired"]).astype(str)
     assert not [name for name in others if others[name].str.startswith('{"').any()]
+
+
+def test_panels_of_the_page_are_drawn_into_axes_of_the_user(results: hb.MeasuredRows) -> None:
+    names = results.plot()
+    assert {"success-by-depth", "loss-by-depth", "layer-bytes"} >= {*names} - {"signal-by-layer"}
+    ax = Figure().subplots()
+    assert results.plot("loss-by-depth", ax) is ax
+    assert ax.has_data()
+    assert len(results.plot("success-by-depth", block="plain").lines) > 0
+    with pytest.raises(BadInput, match=r"panel= names one of .*plain"):
+        results.plot("success-by-depth")
+    with pytest.raises(UnknownName, match="loss-by-depth"):
+        results.plot("loss-by-dept")
+    with pytest.raises(NothingMeasured, match="propagation"):
+        results.plot("signal-by-layer")
 
 
 def test_curves_have_every_seed_and_point(results: hb.MeasuredRows) -> None:

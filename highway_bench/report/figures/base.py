@@ -159,9 +159,9 @@ def head(figure: Figure, title: str) -> None:
 NARROW: Final = 20  # characters of a label of which three fit next to each other
 
 
-def legend(figure: Figure, styles: Mapping[str, Style], extra: Iterable[Line2D] = (), *, lines: bool = False) -> None:
-    """One legend for the whole figure, below it."""
-    handles = [
+def handles_of(styles: Mapping[str, Style], *, lines: bool = False) -> list[Line2D]:
+    """Legend entries for connections."""
+    return [
         Line2D(
             [],
             [],
@@ -173,7 +173,11 @@ def legend(figure: Figure, styles: Mapping[str, Style], extra: Iterable[Line2D] 
         )
         for name, style in styles.items()
     ]
-    handles += list(extra)
+
+
+def legend(figure: Figure, styles: Mapping[str, Style], extra: Iterable[Line2D] = (), *, lines: bool = False) -> None:
+    """One legend for the whole figure, below it."""
+    handles = [*handles_of(styles, lines=lines), *extra]
     if not handles:
         return
     columns = 3 if all(len(str(handle.get_label())) <= NARROW for handle in handles) else 2
