@@ -39,7 +39,7 @@ def sentence(found: Sequence[Ranking], depth: int) -> str:
     """What to take, in at most 25 words."""
     if len(found) == 1:
         (one,) = found
-        where = "" if one.depth == depth else f"Not known at {depth} layers. At {one.depth}: "
+        where = "" if one.depth == depth else f"Not measured at {depth} layers. At {one.depth}: "
         if not one.take:
             return f"{where}Not known: no connection trains."
         return f"{where}Take {one.take} ({one.trained[0]['start']} start). {how_sure(one)}."
@@ -59,7 +59,7 @@ def how_sure(one: Ranking) -> str:
             "It alone trains" if len([row for row in one.rows if row["outcome"] == TRAINS]) == 1 else "No other known"
         )
     if not one.as_good:
-        return f"All {others} others are behind" if others > 1 else "The other one is behind"
+        return f"{others} others train, all behind" if others > 1 else "The other one is behind"
     return f"{counted(len(one.as_good), 'other')} may be as good"
 
 

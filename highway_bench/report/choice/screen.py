@@ -104,13 +104,13 @@ def _row(kind: LayerKind, row: Mapping[str, Any]) -> ScreenData:
         "facts": [
             (name, text)
             for name, text in (
+                ("learning rate", "" if row["rate"] is None else f"{row['rate']:g}{edge}"),
                 ("held-out loss", _spread(row, "held_out", unit)),
                 ("held-out accuracy", _spread(row, "accuracy", "%", 100)),
                 ("training loss", _spread(row, "loss", "nat")),
                 ("minus pre-norm's held-out loss", _spread(row, "held_out_difference", unit, word="held_out_word")),
                 ("training step ÷ pre-norm's", _spread(row, "step_ratio", "")),
                 ("× fewer steps to pre-norm's loss, at least", _spread(row, "steps_saved", "")),
-                ("learning rate", "" if row["rate"] is None else f"{row['rate']:g}{edge}"),
                 ("width", "" if row["width"] is None else f"{row['width']}"),
                 ("trained on", _machines(row["machine"])),
                 ("the same seeds on this machine", row["repeated"]),

@@ -46,16 +46,20 @@
     byId("columns").replaceChildren(...at.map((one) => column(one, at.length)));
     const timed = [...new Set(at.map((one) => one.timed).filter(Boolean))].join("; ");
     byId("setting").textContent =
-      `${state.kind.protocol}. Shaded: not separated from the best.${timed ? ` Step times: ${timed}.` : ""}`;
+      `${state.kind.protocol}. ● may be as good as the best, ○ is behind.${timed ? ` Step times: ${timed}.` : ""}`;
     for (const cell of document.querySelectorAll(".overview [data-kind]")) {
       cell.classList.toggle("other", cell.dataset.kind !== state.kind.name);
     }
   }
 
   function sentence(at) {
-    if (at.length === 2) return state.kind.between[`${at[0].depth}-${at[1].depth}`][state.what];
+    if (at.length === 2) {
+      const between = state.kind.between[`${at[0].depth}-${at[1].depth}`][state.what];
+      return `Not measured at ${state.depth} layers. ${between}`;
+    }
     const say = at[0].by[state.what].say;
-    return at[0].depth === state.depth ? say : `Not known at ${state.depth} layers. At ${at[0].depth}: ${say}`;
+    if (at[0].depth === state.depth) return say;
+    return `Not measured at ${state.depth} layers. At ${at[0].depth}: ${say}`;
   }
 
   function tick(one) {
@@ -89,10 +93,10 @@
     const ends = element("span", "ends");
     ends.append(element("span", "", ranking.ends[0]), element("span", "title", criterion.axis),
       element("span", "", ranking.ends[1]));
-    const step = element("span", "step", "step");
+    const step = element("span", "step", "× step");
     step.title = `training step ÷ pre-norm's${at.timed ? `, on ${at.timed}` : ""}`;
     line.append(element("span", "at", `${at.depth} layers`), ends, element("span", "value"), step,
-      element("span", "bytes", "saved"), element("span", "seeds", "seeds"));
+      element("span", "bytes", "memory"), element("span", "seeds", "train"));
     return line;
   }
 
@@ -107,7 +111,8 @@
     if (dot === null) {
       part("track").replaceChildren();
     } else {
-      place_(part("band"), ranking.band[0], ranking.band[1]);
+      if (place === "behind") part("band").remove();
+      else place_(part("band"), ranking.band[0], ranking.band[1]);
       if (left === null) part("bar").remove();
       else place_(part("bar"), left, width);
       part("dot").className = `dot ${place.replace(/ /g, "-")}`;
@@ -134,15 +139,15 @@
     const list = element("dl", "detail");
     const about = data.connections[one.name.split(" ")[0]] || {};
     const call = `hb.build("${one.name.split(" ")[0]}", your_layer, width=…, depth=${at.depth}, start="${one.start}")`;
-    const facts = [["equation", about.equation], ["source", about.source], ...one.facts];
-    for (const [name, text] of facts.filter((pair) => pair[1])) {
-      list.append(element("dt", "", name), element("dd", "", text));
-    }
     const code = element("dd", "");
     code.append(element("code", "", call), copy("copy", call));
     const text = (about.code || {})[one.start];
     if (text) code.append(copy("copy as plain torch", text.replace(/depth=\d+\)/, `depth=${at.depth})`)));
     list.append(element("dt", "", "in Python"), code);
+    const facts = [["equation", about.equation], ...one.facts, ["source", about.source]];
+    for (const [name, text] of facts.filter((pair) => pair[1])) {
+      list.append(element("dt", "", name), element("dd", "", text));
+    }
     return list;
   }
 
