@@ -67,7 +67,7 @@ def answer_lines(table: pd.DataFrame, kind: LayerKind, depth: int, what: str) ->
     """The answer for a kind at a depth, by a criterion's name, as at most twelve lines."""
     found = rankings(table, kind, depth, what)
     criterion = CRITERIA[what]
-    head = ["depth", "connection", criterion.axis, "step", "saved", "seeds", "rate"]
+    head = ["depth", "connection", criterion.axis, "× step", "memory", "train", "rate"]
     rows = [head]
     for one in found:
         shown = one.rows[: ROWS[len(found)]]

@@ -170,7 +170,7 @@
 
   // ---- every row, as a table that sorts and filters
 
-  const HEADS = ["kind", "depth", "connection", "start", "became", "held-out loss", "step", "saved", "seeds"];
+  const HEADS = ["kind", "depth", "connection", "start", "became", "held-out loss", "× step", "memory", "train"];
   const every = {rows: [], by: 0, up: true};
 
   function everyRow() {
