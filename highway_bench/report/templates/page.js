@@ -1,4 +1,4 @@
-// The first screen: the choice is in the address (#kind/depth/what), and every number was computed before.
+// The first screen: the choice is in the address (#kind/depth/what); all numbers were computed before.
 (function () {
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -38,7 +38,9 @@
   function draw() {
     const at = neighbours();
     for (const [name, value] of [["kind", state.kind.name], ["what", state.what]]) {
-      for (const input of document.querySelectorAll(`input[name=${name}]`)) input.checked = input.value === value;
+      for (const input of document.querySelectorAll(`input[name=${name}]`)) {
+        input.checked = input.value === value;
+      }
     }
     byId("depth").value = state.depth;
     byId("ticks").replaceChildren(...state.kind.depths.map(tick));
@@ -46,7 +48,8 @@
     byId("columns").replaceChildren(...at.map((one) => column(one, at.length)));
     const timed = [...new Set(at.map((one) => one.timed).filter(Boolean))].join("; ");
     byId("setting").textContent =
-      `${state.kind.protocol}. ● may be as good as the best, ○ is behind.${timed ? ` Step times: ${timed}.` : ""}`;
+      `${state.kind.protocol}. ● may be as good as the best, ○ is behind.` +
+      (timed ? ` Step times: ${timed}.` : "");
     for (const cell of document.querySelectorAll(".overview [data-kind]")) {
       cell.classList.toggle("other", cell.dataset.kind !== state.kind.name);
     }
@@ -76,7 +79,9 @@
     const box = element("div", "column");
     const most = several > 1 ? 4 : MOST;
     const list = element("ul", "rows");
-    const add = (from, to) => list.append(...ranking.rows.slice(from, to).map((one) => row(at, ranking, one)));
+    const add = (from, to) => {
+      list.append(...ranking.rows.slice(from, to).map((one) => row(at, ranking, one)));
+    };
     add(0, most);
     box.append(axis(at, ranking, criterion), list);
     if (ranking.rows.length > most) {
@@ -105,7 +110,8 @@
     const item = byId("row").content.firstElementChild.cloneNode(true);
     item.className = `row ${one.outcome.replace(/ /g, "-")}${one.here ? " here" : ""}`;
     const part = (name) => item.querySelector(`.${name}`);
-    part("name").replaceChildren(one.name, element("small", "", one.start), element("sup", "", one.mark));
+    const start = element("small", "", one.start);
+    part("name").replaceChildren(one.name, start, element("sup", "", one.mark));
     for (const name of ["step", "bytes", "seeds"]) part(name).textContent = one[name];
     part("value").textContent = value;
     if (dot === null) {
@@ -138,11 +144,15 @@
   function detail(at, one) {
     const list = element("dl", "detail");
     const about = data.connections[one.name.split(" ")[0]] || {};
-    const call = `hb.build("${one.name.split(" ")[0]}", your_layer, width=…, depth=${at.depth}, start="${one.start}")`;
+    const call = `hb.build("${one.name.split(" ")[0]}", your_layer, width=…, depth=${at.depth}, ` +
+      `start="${one.start}")`;
     const code = element("dd", "");
     code.append(element("code", "", call), copy("copy", call));
     const text = (about.code || {})[one.start];
-    if (text) code.append(copy("copy as plain torch", text.replace(/depth=\d+\)/, `depth=${at.depth})`)));
+    if (text) {
+      const own = text.replace(/depth=\d+\)/, `depth=${at.depth})`);
+      code.append(copy("copy as plain torch", own));
+    }
     list.append(element("dt", "", "in Python"), code);
     const facts = [["equation", about.equation], ...one.facts, ["source", about.source]];
     for (const [name, text] of facts.filter((pair) => pair[1])) {
@@ -170,7 +180,8 @@
 
   // ---- every row, as a table that sorts and filters
 
-  const HEADS = ["kind", "depth", "connection", "start", "became", "held-out loss", "× step", "memory", "train"];
+  const HEADS = ["kind", "depth", "connection", "start", "became", "held-out loss", "× step",
+    "memory", "train"];
   const every = {rows: [], by: 0, up: true};
 
   function everyRow() {
@@ -178,7 +189,8 @@
       const loss = one.facts.find((fact) => fact[0] === "held-out loss");
       const texts = [kind.label, at.depth, one.name, one.start, one.outcome, loss ? loss[1] : "–",
         one.step, one.bytes, one.seeds];
-      return {texts, keys: [...texts.slice(0, 5), ...one.sorted], words: texts.join(" ").toLowerCase()};
+      const words = texts.join(" ").toLowerCase();
+      return {texts, keys: [...texts.slice(0, 5), ...one.sorted], words};
     })));
   }
 
@@ -225,7 +237,9 @@
     const {name, id, value} = event.target;
     if (name === "kind") {
       state.kind = data.kinds.find((one) => one.name === value);
-      if (!state.kind.depths.some((one) => one.depth === state.depth)) state.depth = middle(state.kind);
+      if (!state.kind.depths.some((one) => one.depth === state.depth)) {
+        state.depth = middle(state.kind);
+      }
     } else if (name === "what") state.what = value;
     else if (id === "depth") state.depth = Math.max(1, Math.round(+value) || 1);
     else return;
