@@ -1,4 +1,4 @@
-// The first screen: the choice is in the address (#kind/depth/what); all numbers were computed before.
+// The first screen. The choice is in the address, #kind/depth/what; the numbers are given.
 (function () {
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -143,9 +143,9 @@
 
   function detail(at, one) {
     const list = element("dl", "detail");
-    const about = data.connections[one.name.split(" ")[0]] || {};
-    const call = `hb.build("${one.name.split(" ")[0]}", your_layer, width=…, depth=${at.depth}, ` +
-      `start="${one.start}")`;
+    const name = one.name.split(" ")[0];
+    const about = data.connections[name] || {};
+    const call = `hb.build("${name}", your_layer, width=…, depth=${at.depth}, start="${one.start}")`;
     const code = element("dd", "");
     code.append(element("code", "", call), copy("copy", call));
     const text = (about.code || {})[one.start];
