@@ -173,7 +173,7 @@ def no_mnist(session: Session) -> str:
 TINY = ("--profile", "smoke", "--family", "dense", "--block", "plain", "--block", "highway", "--phase", "forward")
 ONCE = ("seconds=0.02", "samples=3", "processes=1", "limit=0")
 RUNS = (  # what the command line, the runner, the store and the data import
-    *("typer", "rich", "optuna", "pebble", "filelock", "joblib", "psutil"),
+    *("typer", "rich", "optuna", "pebble", "filelock", "joblib", "psutil", "cloudpickle"),
     *("numpy", "pandas", "pyarrow", "scipy", "sklearn", "mlxtend"),
 )
 DRAWS = (*RUNS, "jinja2", "matplotlib", "seaborn")

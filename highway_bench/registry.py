@@ -21,7 +21,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from .by_value import MAIN, PICKLED, is_module, named_value, packed, unpacked
 from .errors import USER_ERRORS, BadInput, DuplicateName, UnknownName
 
 T = TypeVar("T")
@@ -157,6 +156,8 @@ def parsed(path: Path) -> ast.Module:
 
 def load_plugin(module: str) -> None:
     """Import ``module`` so that it registers its entries; raises ``BadInput`` with the reason where it cannot."""
+    from .by_value import MAIN, PICKLED, unpacked  # asv's benchmarks read the registry without the package
+
     if module.startswith(PICKLED):
         with _importing("what a notebook or a script defines"):
             for (kind, name), entry in unpacked(module).items():
@@ -169,6 +170,8 @@ def load_plugin(module: str) -> None:
 def modules_of(entries: Iterable[tuple[Registry[Any], str]]) -> tuple[str, ...]:
     """The plug-ins with which a worker process has ``entries``, given by registry and name: modules, and one that has
     what no module defines. What is called ``module:name`` is imported by that."""
+    from .by_value import is_module, named_value, packed
+
     modules: dict[str, None] = {}
     references: dict[str, None] = {}
     others: dict[str, dict[str, Any]] = {}
@@ -187,6 +190,8 @@ def imported(reference: str, what: str) -> Any:
 
     Raises ``BadInput`` where it is missing or cannot be imported.
     """
+    from .by_value import named_value
+
     if (value := named_value(reference)) is not None:
         return value.thing
     module, _, name = reference.partition(":")

@@ -8,8 +8,9 @@ import pandas as pd
 
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import options_text, rows_of
+from highway_bench.frames.step_times import ONE_PROCESS
 from highway_bench.report import columns as column
-from highway_bench.report.columns import Column, Head, Record, Shown
+from highway_bench.report.columns import Column, Head, Record, Shown, missing
 from highway_bench.report.format import NONE, between, three
 from highway_bench.report.labels import data_name, title_of
 from highway_bench.report.ratio import quoted
@@ -20,6 +21,8 @@ SETTING: Final = ("family_label", "dataset", "depth", "phase", "mode", "recipe",
 """Columns that are equal for the cells in one row, which differ in their seed and size."""
 OF_THE_MACHINE: Final = ("matmul_rate", "conv_rate", "copy_rate")
 """Metrics that do not belong to a connection."""
+RATIOS: Final = ("plain_ratio", "yardstick_ratio", "gpu_ratio")
+"""Metrics that are nothing without their interval."""
 NO_MIDDLE: Final = ("step", "test item")
 """Axes over which a median says nothing: a curve of losses, and classes of single items."""
 ENDS: Final = {"": "value", "_low": "low", "_high": "high"}
@@ -53,12 +56,12 @@ def task_table(results: Results, task: str, most_metrics: int | None = None) -> 
     frame = frame[~frame["axis"].isin(NO_MIDDLE) & frame["samples"].isna() | frame["axis"].fillna("").eq("")]
     frame = frame[frame["trial"].isna() & frame["value"].notna() & ~frame["metric"].isin(OF_THE_MACHINE)]
     units = dict(frame.drop_duplicates("metric")[["metric", "unit"]].to_numpy()[:most_metrics])
-    bounded = set(frame.loc[frame["low"].notna(), "metric"])
+    bounded = {*frame.loc[frame["low"].notna(), "metric"], *RATIOS}
     frame = frame.assign(cell=frame.groupby(list(SETTING), dropna=False, sort=False).ngroup())
     table = frame.drop_duplicates("cell").set_index("cell")[[*SETTING]]
     table["recipe"] = table["recipe"].map(options_text) if len(set(table["recipe"])) > 1 else ""
     table["n"] = frame.groupby("cell")["digest"].nunique()
-    free, last = frame[~frame["metric"].isin(bounded)], frame[frame["low"].notna()]
+    free, last = frame[~frame["metric"].isin(bounded)], frame[frame["low"].notna() | frame["metric"].isin(RATIOS)]
     parts = [free.pivot_table(index="cell", columns="metric", values="value", aggfunc="median")]
     for end, bound in ENDS.items():
         wide = last.pivot_table(index="cell", columns="metric", values=bound, aggfunc="last")
@@ -88,7 +91,7 @@ def metric_column(results: Results, task: str, metric: str, unit: str, bounded: 
     names = [f"{metric}{end}" for end in ENDS]
     if bounded and label.unit == "1":
         heading = Head(label.heading, label.hint, ratio=True)
-        return heading, lambda record: quoted(*(record[name] for name in names))
+        return heading, lambda record: _ratio(*(record[name] for name in names))
     return column.spread(metric, label.heading, f"{metric}_low", f"{metric}_high", label.unit, label.hint)
 
 
@@ -106,6 +109,10 @@ def failure_table(results: Results) -> Shown:
         column.words("message", "reason"),
     ]
     return column.shown("failures", "Failed and skipped cells", results.failures(), columns, most=MOST)
+
+
+def _ratio(value: float, low: float, high: float) -> str:
+    return quoted(value, low, high, NONE if missing(value) else ONE_PROCESS)
 
 
 def _l_max(record: Record) -> str:

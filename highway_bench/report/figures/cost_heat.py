@@ -61,7 +61,7 @@ def _panel(table: pd.DataFrame, ratio: str) -> list[Panel]:
         for cell in rows_of(known)
     ]
     draw = partial(draw_ratios, table=known, ratio=ratio)
-    return [Panel("", draw, {}, described, height=1.0 + ROW * known["connection"].nunique())]
+    return [Panel("", draw, {}, described, height=2.0 + ROW * known["connection"].nunique())]
 
 
 def draw_ratios(axes: Axes, table: pd.DataFrame, ratio: str) -> None:

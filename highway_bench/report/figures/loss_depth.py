@@ -28,6 +28,8 @@ from highway_bench.report.style import Style, of_blocks, styles
 
 HIGHEST: Final = 3.0
 """The axis ends at this multiple of the loss of a constant prediction."""
+DOTTED: Final = 8
+"""Of more connections, single seeds cover each other."""
 SPREAD: Final = 1.1
 """From the first to the last mark of a depth, so that bars do not cover each other."""
 
@@ -35,7 +37,7 @@ SPREAD: Final = 1.1
 @register_figure(
     "loss-by-depth",
     title="final training loss by depth",
-    caption="Geometric means over seeds, bars: 95 % t intervals of the logarithm; dots: seeds, of fewer than ten. "
+    caption="Geometric means over seeds, bars: 95 % t intervals of the logarithm; dots: seeds. "
     "Crosses: diverged seeds, with their number. Triangles: losses above the axis. Dotted: the loss of a constant "
     "prediction (chance) and the threshold of success.",
     needs="the trainability task with verdicts",
@@ -81,7 +83,7 @@ def draw_loss_by_depth(
         finite = np.isfinite(own["final_loss"])
         line_with_band(axes, at.where(finite), own["final_loss"].where(finite), style)
         intervals(axes, at, own["loss_low"], own["loss_high"], style)
-        for x, depth in zip(at, own["depth"], strict=True):
+        for x, depth in zip(at, own["depth"], strict=True) if len(styles) <= DOTTED else ():
             seed_dots(axes, x, runs.loc[runs["block"].eq(block) & runs["depth"].eq(depth), "final_loss"], style)
         some_diverged(axes, list(at), list(own["diverged"]), style)
         above = at[finite & own["final_loss"].gt(HIGHEST * chance)]
