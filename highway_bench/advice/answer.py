@@ -19,7 +19,7 @@ from highway_bench.advice.learning import Learning
 from highway_bench.advice.plain_values import plain_advice
 from highway_bench.decide.candidate import REFERENCE
 from highway_bench.interactive.shown import ShowsTables
-from highway_bench.report.format import counted, first_of, listed, quantity, signed, three
+from highway_bench.report.format import counted, listed, quantity, signed, three
 
 MOST_NAMED: Final = 8
 """Of more connections in a list, some are named and the others counted."""
@@ -227,6 +227,11 @@ class Advice(ShowsTables):
     def plain(self) -> dict[str, Any]:
         """The advice as values that JSON knows."""
         return plain_advice(self)
+
+
+def first_of(names: Sequence[str], most: int) -> list[str]:
+    """``names``; if there are more than ``most``, fewer of them and the number of the others."""
+    return list(names) if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1} others"]
 
 
 def percent(difference: float) -> str:

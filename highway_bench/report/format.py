@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 PREFIXES: Final = (
@@ -78,16 +78,6 @@ def between(low: float | None, high: float | None, text: Callable[[float], str] 
 def signed(value: float, form: str = "g") -> str:
     """``value`` in a format of ``str.format``, with a minus sign instead of a hyphen: −2."""
     return f"{value:{form}}".replace("-", "−")
-
-
-def times(value: float | None) -> str:
-    """A ratio without an interval: 1.83×."""
-    return NONE if value is None or math.isnan(value) else f"{three(value)}×"
-
-
-def first_of(names: Sequence[str], most: int) -> list[str]:
-    """``names``; if there are more than ``most``, fewer of them and the number of the others."""
-    return list(names) if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1} others"]
 
 
 def listed(words: list[str], last: str = "and") -> str:

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 
 from highway_bench.report import columns as column
-from highway_bench.report.format import quantity, three, times
+from highway_bench.report.format import quantity, three
 from highway_bench.reproduce._shortcut_cases import IDENTITY, NORMED_GATE
 
 
@@ -41,7 +41,7 @@ def _cost(table: pd.DataFrame) -> str:
     if math.isnan(size) or any(map(math.isnan, seconds)):
         return ""
     return (
-        f"The counter-result's network has {times(size)} the parameters of the one with identity shortcuts; a step "
+        f"The counter-result's network has {three(size)}× the parameters of the one with identity shortcuts; a step "
         f"takes {quantity(seconds[0], 's')} against {quantity(seconds[1], 's')}, in runs that are not paired (at "
         "110 layers 1.53× the parameters and 2.2× the time are published)."
     )

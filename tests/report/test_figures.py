@@ -48,7 +48,7 @@ def test_every_figure_is_drawn_with_units_a_short_title_and_alt_text(kind: Figur
         assert len(picture.alt) > 40
         axes = [panel for panel in picture.figure.axes if panel.get_visible()]
         words = [text.get_text() for panel in axes for text in (panel.xaxis.label, panel.yaxis.label)]
-        assert any(words) or kind.name in ("step-time", "layer-bytes")
+        assert any(words)
         root = ET.fromstring(svg_text(picture))
         assert root.get("role") == "img"
         assert root.find(f"{SVG}title") is not None

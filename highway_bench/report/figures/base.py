@@ -150,12 +150,14 @@ def panels(count: int, columns: int, height: float, **options: Any) -> tuple[Fig
 
 
 def head(figure: Figure, title: str) -> None:
-    """Write ``title`` above ``figure``, left-aligned, on as many lines as it needs."""
-    figure.suptitle(
-        textwrap.fill(title, 52, break_on_hyphens=False), x=0.01, ha="left", fontsize=10.5, fontweight="bold"
-    )
+    """Write ``title`` above ``figure``, left-aligned, on as many lines as it needs, for which the figure grows."""
+    lines = textwrap.wrap(title, 52, break_on_hyphens=False)
+    figure.set_figheight(figure.get_figheight() + LINE * (len(lines) - 1))
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=10.5, fontweight="bold")
 
 
+LINE: Final = 0.18
+"""Inches of a line of the title."""
 NARROW: Final = 20  # characters of a label of which three fit next to each other
 
 

@@ -83,4 +83,5 @@ def draw_ratios(axes: Axes, table: pd.DataFrame, ratio: str) -> None:
     axes.tick_params(axis="x", labelrotation=90, labelsize=6.5)
     axes.set_yticks([at + 0.5 for at in range(len(names))], names, fontsize=6.5)
     axes.set_ylim(len(names), 0)
+    axes.set_xlabel("÷ pre-norm's")
     axes.grid(visible=False)

@@ -88,7 +88,7 @@ def draw_loss_by_depth(
         some_diverged(axes, list(at), list(own["diverged"]), style)
         above = at[finite & own["final_loss"].gt(HIGHEST * chance)]
         axes.plot(above, [EDGE] * len(above), "^", color=style.colour, transform=axes.get_xaxis_transform())
-    reference_losses(axes, chance, threshold)
+    reference_losses(axes, chance, 0.0 if threshold > HIGHEST * chance else threshold)
     log_axis(axes, "y")
     axes.set_ylim(top=min(axes.get_ylim()[1], HIGHEST * chance) if chance > 0 else None)
     log_axis(axes, "y")
