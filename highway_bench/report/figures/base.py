@@ -58,10 +58,9 @@ class Panel:
 class FigureKind:
     """A kind of figure: its panels from results, and how sheets compose them.
 
-    ``title`` has at most twelve words, ``needs`` names the measurement without which there are no panels, and ``order``
-    sorts the figures of a page. A sheet has ``columns`` of panels of ``height`` inches, which have the same axes where
-    they are ``shared``. The legend has the connections, with ``lines`` or marks, unless it is ``None``, and ``marks``,
-    a marker by its label.
+    ``needs`` names the measurement without which there are no panels, ``order`` sorts figures. A sheet has ``columns``
+    of panels of ``height`` inches, with the same axes where they are ``shared``. The legend has the connections, with
+    ``lines`` or marks (none for ``None``), and ``marks``, a marker by its label.
     """
 
     name: str
@@ -111,8 +110,7 @@ P = TypeVar("P", bound=Callable[[Results], list[Panel]])
 
 
 def register_figure(name: str, **kind: Any) -> Callable[[P], P]:
-    """Decorator: register a function from results to panels as a kind of figure, with the other fields of
-    ``FigureKind``. A new figure is one file in this package."""
+    """Decorator: register a function from results to panels, with the other fields of ``FigureKind``."""
 
     def register(panels_of: P) -> P:
         figures.register(name, FigureKind(name, panels=panels_of, **kind), module=panels_of.__module__)
@@ -240,7 +238,7 @@ def title_size(names: Iterable[str]) -> float:
 
 
 def shortened(name: str, width: int = 34) -> str:
-    """``name`` in at most ``width`` characters. A space precedes a leading underscore, which hides legend entries."""
+    """``name`` in at most ``width`` characters; after a space if it begins with ``_``, which hides legend entries."""
     text = textwrap.shorten(name, width, placeholder="…") if len(name) > width else name
     text = name[: width - 1] + "…" if len(text) > width or (name and not text) else text
     return f" {text}" if text.startswith("_") else text
