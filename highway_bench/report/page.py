@@ -37,7 +37,7 @@ def draw(results: Results) -> list[Drawn]:
     pictures: list[Drawn] = []
     for kind in every_figure():
         try:
-            pictures += [Drawn(one, svg_text(one)) for one in kind.draw(results)]
+            pictures += [Drawn(one, Markup(svg_text(one))) for one in kind.draw(results)]
         except NothingToShow:
             continue
     return pictures
@@ -55,7 +55,7 @@ def write_html(results: Results, pictures: list[Drawn], path: Path, history: str
         css=Markup(_resource("page.css")),
         script=Markup(_resource("page.js")),
         screen=screen(answers(results)),
-        pictures=[{"picture": one.picture, "svg": Markup(one.svg)} for one in pictures],
+        pictures=pictures,
         tables=[shown for shown in (depth_table(results), *task_tables(results)) if shown.entries],
         failed=failure_table(results),
         provenance=provenance_of(results.rows, results.runs),

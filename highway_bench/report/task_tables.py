@@ -43,15 +43,15 @@ def depth_table(results: Results) -> Shown:
 
 
 def task_tables(results: Results, most_metrics: int | None = None) -> list[Shown]:
-    """One table for each task: a row for each setting and connection; of several tasks the first metrics each."""
+    """One table for each task; of several tasks the first metrics each."""
     tasks = results.rows["task"].dropna().drop_duplicates()
     most = most_metrics if len(tasks) > 1 else None
     return [shown for task in tasks if (shown := task_table(results, task, most)).entries]
 
 
 def task_table(results: Results, task: str, most_metrics: int | None = None) -> Shown:
-    """What was measured by ``task``: the median of each metric over cells, of one by layer or epoch the median of its
-    values; of one with an interval the last cell's, since a ratio without its interval is none."""
+    """A row for each setting and connection: the median of each metric over cells, layers or epochs; with an interval,
+    the last cell's."""
     frame = results.of_task(task)
     frame = frame[~frame["axis"].isin(NO_MIDDLE) & frame["samples"].isna() | frame["axis"].fillna("").eq("")]
     frame = frame[frame["trial"].isna() & frame["value"].notna() & ~frame["metric"].isin(OF_THE_MACHINE)]

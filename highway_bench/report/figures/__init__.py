@@ -3,21 +3,17 @@
 from highway_bench.report.figures.base import (
     FigureKind,
     NothingToShow,
-    Panel,
     Picture,
     every_figure,
     figures,
-    register_figure,
 )
 from highway_bench.report.figures.svg import svg_text
 
 __all__ = [
     "FigureKind",
     "NothingToShow",
-    "Panel",
     "Picture",
     "every_figure",
     "figures",
-    "register_figure",
     "svg_text",
 ]

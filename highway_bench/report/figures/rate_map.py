@@ -92,7 +92,7 @@ def draw_rates(axes: Axes, trials: pd.DataFrame, judged: pd.DataFrame, depths: S
 
 
 def _searched(recipe: object) -> str:
-    """A recipe without its rates, which is the same for a search and for the runs at the chosen rate."""
+    """A recipe without its rates: that of a search and of the runs at the chosen rate."""
     return canonical({name: value for name, value in recipe_of(recipe).items() if name not in ("rate", "rates")})
 
 
@@ -101,7 +101,7 @@ def _alike(contest: dict[str, Any], search: dict[str, Any]) -> bool:
 
 
 def _rate(cell: dict[str, Any]) -> float:
-    """The rate of a trial, from its metric or else from its recipe; NaN if neither has it (a crashed trial)."""
+    """The rate of a trial, from its metric or its recipe; NaN of a crashed one."""
     if cell["rate"] > 0:
         return float(cell["rate"])
     rate = recipe_of(cell["recipe"]).get("rate")
