@@ -19,7 +19,7 @@ ET.register_namespace("xlink", XLINK)
 
 
 FONTS: Final = ("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
-"""The font of figures, and those that a reader without it has: Verdana's letters are as wide."""
+"""The font of figures, and those of a reader without it."""
 
 
 def svg_text(picture: Picture) -> str:
