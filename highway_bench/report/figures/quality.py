@@ -23,8 +23,8 @@ WideRows = Sequence[Mapping[str, Any]]
 @register_figure(
     "quality-against-time",
     title="held-out loss against step time",
-    caption="The deepest depth with timed steps. Lower left is better; grey: what no faster connection beats. Bars: 95 % "
-    "intervals over seeds (losses) and processes (ratios).",
+    caption="The deepest depth with timed steps. Lower left is better; grey: what no faster connection beats. Bars: "
+    "95 % intervals over seeds (losses) and processes (ratios).",
     needs="connections that train and whose steps were timed in turn",
     order=5,
     lines=False,
