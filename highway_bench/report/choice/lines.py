@@ -37,9 +37,10 @@ def rankings(table: pd.DataFrame, kind: LayerKind, depth: int, what: str) -> lis
 
 def sentence(found: Sequence[Ranking], depth: int) -> str:
     """What to take, in at most 25 words."""
+    where = "" if depth in [one.depth for one in found] else f"Not measured at {depth} layers. "
     if len(found) == 1:
         (one,) = found
-        where = "" if one.depth == depth else f"Not measured at {depth} layers. At {one.depth}: "
+        where += f"At {one.depth}: " if where else ""
         if not one.take:
             return f"{where}Not known: no connection trains."
         return f"{where}Take {one.take} ({one.trained[0]['start']} start). {how_sure(one)}."
@@ -47,8 +48,8 @@ def sentence(found: Sequence[Ranking], depth: int) -> str:
     both = [name for name in (found[0].take, found[1].take, *found[0].as_good) if all(name in names for names in good)]
     at = f"{found[0].depth} and {found[1].depth} layers"
     if not both:
-        return f"Not known: {at} have different answers."
-    return f"Take {both[0]}: best, or not separated from the best, at {at}."
+        return f"{where}{at} have different answers."
+    return f"{where}Take {both[0]}: best, or not separated from the best, at {at}."
 
 
 def how_sure(one: Ranking) -> str:
