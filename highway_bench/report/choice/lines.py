@@ -49,7 +49,7 @@ def sentence(found: Sequence[Ranking], depth: int) -> str:
     at = f"{found[0].depth} and {found[1].depth} layers"
     if not both:
         return f"{where}{at} have different answers."
-    return f"{where}Take {both[0]}: best, or not separated from the best, at {at}."
+    return f"{where}Take {both[0]}: best, or not separated from it, at {at}."
 
 
 def how_sure(one: Ranking) -> str:
