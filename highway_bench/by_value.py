@@ -85,7 +85,7 @@ def reference_to(thing: Any, name: str | None = None, near: Iterable[str] = ()) 
     if name is None and is_importable(thing):
         return f"{thing.__module__}:{thing.__qualname__}"
     called = name or name_of(thing)
-    found = {one: value for one in near if (value := beside(thing, one)) is not None}
+    found = {one: value for one in near if (value := defined_near(thing, one)) is not None}
     value = value_of(thing, called, found)
     reference = f"{MAIN}:{called}-{value.key[:DIGITS]}"
     _values[reference] = value
@@ -109,7 +109,7 @@ def is_module(name: str) -> bool:
     return name not in unknown and (find_module(name) is not None or name in sys.builtin_module_names)
 
 
-def beside(thing: Any, name: str) -> Any:
+def defined_near(thing: Any, name: str) -> Any:
     """What ``name`` is where ``thing`` is defined; ``None`` where it is nothing."""
     return _scope(thing).get(name)
 

@@ -117,7 +117,7 @@ def test_a_plan_is_printed_and_nothing_else(bench: Any) -> None:
 
 
 class ReleaseSession(Session):
-    """Runs git, and stands in for the tests of a release, which end with ``status``."""
+    """Runs git; the tests of a release are not run and end with ``status``."""
 
     status = 0
 

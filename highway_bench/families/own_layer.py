@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from highway_bench.by_value import beside, name_of
+from highway_bench.by_value import defined_near, name_of
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.families._site import FEATURE_AXIS, Kind
 from highway_bench.terminal import prints_to_stderr
@@ -173,7 +173,7 @@ def further_inputs(module: nn.Module, factory: Factory, width: int, kind: Kind) 
     A parameter ``steps`` of that function gets the steps of a sequence, ``side`` the side of an image. ``None`` where
     there is no such function, or the module takes one input.
     """
-    make, known = beside(factory, MAKE_INPUTS), signature_of(module)
+    make, known = defined_near(factory, MAKE_INPUTS), signature_of(module)
     if make is None or len(known) < 2:
         return None
     wanted, needed = inspect.signature(make).parameters, len(required_inputs(module)) > 1
@@ -209,7 +209,7 @@ def required_inputs(module: nn.Module) -> list[str]:
 
 def check_inputs(modules: Sequence[nn.Module], factory: Factory, name: str) -> None:
     """Raise ``BadInput`` where one of ``modules`` needs more than its input, and nothing makes that."""
-    if beside(factory, MAKE_INPUTS) is not None:
+    if defined_near(factory, MAKE_INPUTS) is not None:
         return
     for module in modules:
         first, *others = required_inputs(module) or [""]

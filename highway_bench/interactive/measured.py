@@ -39,7 +39,7 @@ class MeasuredRows(ShowsTables):
     """The rows of a run. ``stored`` has them with a store's columns, ``note`` says where it was stopped.
 
     Each method is a frame with a row for each thing it names; numbers are not rounded, bounds are 95 % intervals where
-    nothing else is said.
+    none other is named.
     """
 
     stored: pd.DataFrame

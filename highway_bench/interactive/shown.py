@@ -15,7 +15,7 @@ class ShowsTables:
     """A result with ``headlines`` and ``tables``."""
 
     def headlines(self) -> list[str]:
-        """What is said above the tables."""
+        """The lines above the tables."""
         raise NotImplementedError
 
     def tables(self) -> dict[str, pd.DataFrame]:
