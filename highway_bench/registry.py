@@ -16,6 +16,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from functools import cache
 from importlib.metadata import entry_points
 from operator import attrgetter
 from pathlib import Path
@@ -265,6 +266,7 @@ def _importing(what: str) -> Iterator[None]:
         raise BadInput(f"{what} failed to import: {type(error).__name__}: {error}") from error
 
 
+@cache
 def natural(name: str) -> list[tuple[int, int | str]]:
     """The key of natural order."""
     return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part]

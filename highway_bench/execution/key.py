@@ -94,11 +94,12 @@ def versions_of(cell: Cell, tree: SourceTree) -> dict[str, str]:
 def defined_by(registry: Registry[Any], name: str) -> tuple[list[str], str]:
     """The modules that define an entry of ``registry``, and its key by value where none does."""
     value = named_value(name)
-    if value is None and ":" not in name and not is_module(registry.module_of(name)):
+    module = name.partition(":")[0] if ":" in name else registry.module_of(name)
+    if value is None and ":" not in name and not (is_ours(module) or is_module(module)):
         value = value_of(registry.get(name), name)
     if value is not None:
         return sorted(value.modules), value.key
-    return [name.partition(":")[0] if ":" in name else registry.module_of(name)], ""
+    return [module], ""
 
 
 def is_first(versions: Mapping[str, str]) -> bool:

@@ -93,6 +93,8 @@ def check_block_and_family_options(grids: Sequence[Grid], selection: Selection) 
 
 def check_recipe(grids: Sequence[Grid], selection: Selection) -> None:
     """Raise ``BadInput`` for a recipe word that no cell of the selection has, and for an impossible value."""
+    if not selection.recipe:
+        return
     words = [
         recipe_words(grid, selection)
         for grid in grids

@@ -142,6 +142,5 @@ def known_rates(
         "batch": batch_size,
         "steps": steps,
     }
-    table = known(TABLE)
-    table = table[table["rate"].notna() & (table[list(wanted)] == list(wanted.values())).all(axis=1)]
-    return dict(zip(zip(table["connection"], table["start"], strict=True), table["rate"], strict=True))
+    found = (row for row in known(TABLE) if all(row[name] == value for name, value in wanted.items()))
+    return {(row["connection"], row["start"]): row["rate"] for row in found if row["rate"] is not None}

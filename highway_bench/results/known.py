@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import pandas as pd
+import pyarrow.parquet
 
 FOLDER: Final = Path(__file__).with_name("committed")
 TABLE, FINALS, PLAIN = "answers.parquet", "finals.parquet", "plain.parquet"
 """The wide table of the committed rows, their final trainings, a row for each seed, and connections as plain torch."""
 
 
-def known(name: str) -> pd.DataFrame:
-    """The table of this file name."""
-    return pd.read_parquet(FOLDER / name)
+def known(name: str) -> list[dict[str, Any]]:
+    """The rows of the table of this file name."""
+    return pyarrow.parquet.ParquetFile(FOLDER / name).read().to_pylist()  # read_table imports pandas

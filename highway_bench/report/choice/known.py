@@ -15,18 +15,18 @@ from highway_bench.results.known import known
 
 def known_answers() -> pd.DataFrame:
     """The wide table of the committed rows."""
-    return typed(rows_of(known(TABLE)))
+    return typed(rows_of(pd.read_parquet(FOLDER / TABLE)))
 
 
 def known_finals() -> pd.DataFrame:
     """The final trainings of the committed rows, as ``table.finals_of`` has them."""
-    return known(FINALS)
+    return pd.read_parquet(FOLDER / FINALS)
 
 
 def plain_texts() -> dict[str, dict[str, str]]:
     """The files of plain torch by connection and start, as ``highway_bench.export`` writes them."""
     texts: dict[str, dict[str, str]] = {}
-    for row in rows_of(known(PLAIN)):
+    for row in known(PLAIN):
         texts.setdefault(row["connection"], {})[row["start"]] = row["text"]
     return texts
 
