@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_the_first_three_of_resnet_have_ten_seeds_and_its_reference_whole_schedu
 def test_highway_trains_at_equal_width() -> None:
     cells = evidence.equal_width().usual_cells()
     assert {(cell.block, cell.family, cell.width, cell.match) for cell in cells} == {("highway", "conv", 16, "width")}
-    assert {cell.start for cell in cells} == {"published", "depth-aware"}
+    assert {(cell.start, cell.depth) for cell in cells} == set(product(("published", "depth-aware"), (5, 10)))
 
 
 def test_the_better_start_goes_on() -> None:
