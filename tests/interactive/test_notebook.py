@@ -14,6 +14,7 @@ from nbclient import NotebookClient
 
 from highway_bench.results import Store
 
+pytestmark = pytest.mark.slow  # kernels and scripts that start workers
 LAYER = """
 import torch
 from torch import nn
@@ -70,7 +71,7 @@ def run_cells(folder: Path, cells: Sequence[str]) -> list[Any]:
 
 def test_a_cell_is_as_good_as_a_file(tmp_path: Path) -> None:
     (tmp_path / "in_a_file.py").write_text(LAYER + BLOCK.replace("NAME", "in-a-file"))
-    run = 'hb.run(profile=tiny, family=hb.family(Layer, vmap=True), block=["plain", NAME], store="cells.sqlite");'
+    run = 'hb.run(profile=tiny, family=hb.family(Layer, vmap=True), block=["plain", NAME], store="cells.sqlite", workers=1);'
     first = [LAYER, BLOCK.replace("NAME", "in-a-cell"), PROFILE, run.replace("NAME", '"in-a-cell"')]
     of_file = "import in_a_file\n" + run.replace("Layer", "in_a_file.Layer").replace("NAME", '"in-a-file"')
     cells = run_cells(tmp_path, [*first, of_file])
@@ -98,21 +99,22 @@ def test_a_cell_is_as_good_as_a_file(tmp_path: Path) -> None:
         assert [record["measured"] for record in store.runs().values()][2:] == [0, 10]
 
 
-@pytest.mark.parametrize("how", ["script", "exec"])
-def test_a_script_and_exec(tmp_path: Path, how: str) -> None:
+def test_a_script_that_calls_exec(tmp_path: Path) -> None:
     """Without a guard: workers do not run the script."""
     import subprocess
 
     text = LAYER + BLOCK.replace("NAME", "in-a-script") + PROFILE
     text += (
+        "scope = {}\n"
+        f"exec({LAYER!r}, scope)\n"
         'memory = Profile("memory", "", tiny.grids[2:3])\n'
-        "layers = [Layer, lambda w: nn.Linear(w, w)]\n"
-        'rows = hb.run(profile=memory, family=layers, block="in-a-script", store=None).rows\n'
+        'layers = {"own": Layer, "executed": scope["Layer"], "map": lambda w: nn.Linear(w, w)}\n'
+        'rows = hb.run(profile=memory, family=layers, block="in-a-script", store=None, workers=1).rows\n'
         'print(set(rows["status"]), sorted(name[:-6] for name in rows["family"].unique()))\n'
     )
-    (tmp_path / "script.py").write_text(text if how == "script" else f"exec({text!r}, {{}})")
+    (tmp_path / "script.py").write_text(text)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
         [sys.executable, "script.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
     )
-    assert done.stdout == "{'ok'} ['__main__:Layer-', '__main__:lambda-']\n", done.stderr
+    assert done.stdout == "{'ok'} ['__main__:executed-', '__main__:map-', '__main__:own-']\n", done.stderr
