@@ -1,75 +1,63 @@
-"""The page of an advice: one HTML file whose first screen is the answer, without scripts."""
+"""The page of an advice: the page of known results, with the layer as one more kind, and the advice folded below."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
 
-from highway_bench.advice.answer import (
-    CONFIDENCE,
-    Advice,
-    ConnectionResult,
-    interval,
-    percent,
-)
+from highway_bench.advice.answer import CONFIDENCE, Advice, ConnectionResult, interval, percent
 from highway_bench.advice.building import start_in
-from highway_bench.advice.figure import losses_figure
-from highway_bench.advice.finals import EQUAL
 from highway_bench.advice.learning import EXPLAINED, Learning
-from highway_bench.blocks import blocks
+from highway_bench.advice.wide_rows import wide_rows
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import rows_of
 from highway_bench.report import columns as column
+from highway_bench.report.choice.columns import typed
+from highway_bench.report.choice.known import known_answers
+from highway_bench.report.choice.ranking import kinds_of
+from highway_bench.report.choice.screen import screen
 from highway_bench.report.columns import Column, Shown
-from highway_bench.report.figures import svg_text
 from highway_bench.report.format import NONE, quantity, three
-from highway_bench.report.provenance import provenance_of
-from highway_bench.report.ratio import PERCENT
+from highway_bench.report.page import PAGE
+from highway_bench.report.page import write_page as page_file
 from highway_bench.results.store import Store
-from highway_bench.writing import writing
-
-PAGE: Final = "index.html"
 
 
 def write_page(advice: Advice, folder: Path, store: Store) -> Advice:
-    """Write the page of ``advice`` into ``folder``, and return the advice with its path.
+    """Write the page of ``advice`` into ``folder``: that of known results, with its layer as the first kind.
 
-    Raises ``BadInput`` if it cannot be written.
+    Returns the advice with the page's path, and with what held-out loss says as a first note. Raises ``BadInput`` if
+    the page cannot be written.
     """
-    text = _template().render(
-        title=advice.headline,
-        subtitle=subtitle(advice),
-        css=Markup(_resource("highway_bench.report", "page.css")),
-        questions=[line.partition("? ") for line in advice.lines()[1:]],
-        finalists=finalists_table(advice),
-        every=every_table(advice),
-        picture=_element(advice),
-        words={str(word): meaning for word, meaning in EXPLAINED.items()},
-        equations=equations(advice),
-        starts=starts(advice),
-        confidence=CONFIDENCE,
-        equal=f"{100 * EQUAL:g} %",
-        undecided=PERCENT,
-        advice=advice,
-        provenance=provenance_of(store.frame(), store.runs()),
-    )
-    path = folder / PAGE
-    with writing(path):
-        path.write_text(text, encoding="utf-8")
-    return replace(advice, page=path)
+    results, known = Results(store.frame(), store.runs()), known_answers()
+    kind, rows = wide_rows(advice, results)
+    shown = screen(typed([*rows, *rows_of(known)]), [kind, *kinds_of(known)])
+    by_score = shown["kinds"][0]["depths"][0]["by"]["held-out"]
+    if by_score["take"]:
+        advice = replace(advice, notes=[f"By held-out loss: {by_score['say']}", *advice.notes])
+    shown["here"] = f"By training loss, {advice.about['layer']}: {advice.headline.removesuffix('.')}"
+    tables = [in_words(advice), finalists_table(advice), every_table(advice)]
+    page = page_file(results, folder / PAGE, shown, subtitle(advice), tables)
+    return replace(advice, page=page)
+
+
+def in_words(advice: Advice) -> Shown:
+    """The answer in sentences, and the notes."""
+    rows = [line.partition("? ") for line in advice.lines()] + [("note", "", note) for note in advice.notes]
+    records = [(name, text) if text else ("answer", name) for name, _, text in rows]
+    table = pd.DataFrame(records, columns=["what", "text"])
+    return column.shown("words", "The advice in words", table, [column.words("what", ""), column.words("text", "")])
 
 
 def subtitle(advice: Advice) -> str:
     """The request in one line."""
     about = advice.about
     return (
-        f"{about['layer']}: {about['depth']} layers of width {about['width']} on {about['data']}, "
-        f"measured within {about['minutes']:g} minutes on this machine's {about['device']}"
+        f"{about['layer']}, {about['depth']} layers of width {about['width']} on {about['data']}, within "
+        f"{about['minutes']:g} minutes on {about['device']}."
     )
 
 
@@ -94,6 +82,7 @@ def every_table(advice: Advice) -> Shown:
     """One row for each connection."""
     columns = [
         _text("connection", lambda one: str(one.connection)),
+        _text("how it begins", lambda one: start_in(advice.about["layer"], one.connection)),
         _text("at the start", lambda one: one.at_start or NONE, "signal and gradient before training"),
         _text("does it train?", lambda one: str(one.learning)),
         _text("steps", lambda one: f"{one.steps:,}" if one.steps else NONE, "of its longest runs"),
@@ -106,7 +95,8 @@ def every_table(advice: Advice) -> Shown:
         _text("remark", lambda one: one.reason),
     ]
     title = f"Every connection: rungs of {', '.join(f'{steps:,}' for steps in advice.ladder)} steps"
-    return column.shown("every", title, pd.DataFrame({"result": list(advice.results)}), columns)
+    note = "; ".join(f"{word}: {meaning}" for word, meaning in EXPLAINED.items())
+    return column.shown("connections", title, pd.DataFrame({"result": list(advice.results)}), columns, note=f"{note}.")
 
 
 def relation(advice: Advice, one: ConnectionResult) -> str:
@@ -129,32 +119,5 @@ def difference(advice: Advice, one: ConnectionResult) -> str:
     return NONE if behind is None else f"{percent(behind.difference)} {interval(behind)}"
 
 
-def equations(advice: Advice) -> dict[str, str]:
-    """The equation of each block that was compared."""
-    names = dict.fromkeys(one.connection.block for one in advice.results)
-    return {name: f"{blocks.get(name).equation} ({blocks.get(name).source})" for name in names}
-
-
-def starts(advice: Advice) -> dict[str, str]:
-    """How each connection that was compared begins."""
-    layer = advice.about["layer"]
-    return {", ".join(one.connection): start_in(layer, one.connection) for one in advice.results}
-
-
 def _text(heading: str, make: Any, hint: str = "") -> Column:
     return column.computed(heading, lambda record: make(record["result"]), hint, is_number=False)
-
-
-def _element(advice: Advice) -> Mapping[str, Any] | None:
-    picture = losses_figure(advice)
-    return None if picture is None else {"svg": Markup(svg_text(picture)), "caption": picture.caption}
-
-
-def _resource(package: str, name: str) -> str:
-    return files(package).joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _template() -> Any:
-    # Everything is escaped: names of layers, messages and commands come from outside.
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    return environment.from_string(_resource("highway_bench.advice", "advice.html.j2"))

@@ -12,10 +12,8 @@ from highway_bench.report.format import three
 def contest_text(contest: Mapping[str, Any]) -> str:
     """A contest in full: family, data set, machine if there are several, what is equal, how it was trained."""
     recipe = recipe_of(contest.get("recipe"))
-    parts = [str(contest["family_label"])]
-    parts += [f"on {contest['dataset']}"] if contest.get("dataset") else []
-    head = ", ".join([" ".join(parts), *_machine(contest)])
-    details = [f"equal {contest['match']}, plain's width {contest['nominal_width']:g}"]
+    machine = [str(contest["machine_label"])] if contest.get("machine_label") else []
+    details = [data_name(contest), *machine, f"equal {contest['match']}, plain's width {contest['nominal_width']:g}"]
     details += [f"{recipe['steps']:,} steps"] if isinstance(recipe.get("steps"), int) else []
     details += [f"batches of {contest['batch_size']}"] if contest.get("batch_size") else []
     details += [str(recipe["optimiser"])] if recipe.get("optimiser") else []
@@ -24,7 +22,7 @@ def contest_text(contest: Mapping[str, Any]) -> str:
         details.append("each connection and depth at its own learning rate")
     elif isinstance(rate, (int, float)):
         details.append(f"learning rate {three(float(rate))}")
-    return ", ".join([head, *details])
+    return ", ".join(details)
 
 
 def data_name(contest: Mapping[str, Any]) -> str:
@@ -82,8 +80,3 @@ RECIPE_WORDS: Final[Mapping[str, Callable[[Any], str]]] = {
     "ladder": lambda ladder: f"depths to {max(ladder['depths']):,}",
 }
 """Differences between contests of one name, as titles print them."""
-
-
-def _machine(contest: Mapping[str, Any]) -> list[str]:
-    """The machine, if there are several."""
-    return [str(contest["machine_label"])] if contest.get("machine_label") else []

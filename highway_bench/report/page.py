@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from itertools import groupby
 from operator import itemgetter
@@ -15,7 +15,8 @@ from markupsafe import Markup
 from highway_bench.frames.results import Results
 from highway_bench.provenance.machine import labels
 from highway_bench.report.choice.answers import answers
-from highway_bench.report.choice.screen import screen
+from highway_bench.report.choice.screen import ScreenData, screen
+from highway_bench.report.columns import Shown
 from highway_bench.report.figures import NothingToShow, Picture, every_figure, svg_text
 from highway_bench.report.format import counted
 from highway_bench.report.provenance import provenance_of
@@ -49,14 +50,28 @@ def write_html(results: Results, pictures: list[Drawn], path: Path, history: str
 
     Raises ``BadInput`` if the file cannot be written.
     """
+    tables = [depth_table(results), *task_tables(results)]
+    return write_page(results, path, screen(answers(results)), _subtitle(results), tables, pictures, history)
+
+
+def write_page(
+    results: Results,
+    path: Path,
+    shown: ScreenData,
+    subtitle: str,
+    tables: Iterable[Shown],
+    pictures: Sequence[Drawn] = (),
+    history: str = "",
+) -> Path:
+    """Write the page of ``shown`` with ``tables`` folded below it; else as ``write_html`` does."""
     text = _template("page.html.j2").render(
         title="Which connection?",
-        subtitle=_subtitle(results),
+        subtitle=subtitle,
         css=Markup(_resource("page.css")),
         script=Markup(_resource("page.js")),
-        screen=screen(answers(results)),
+        screen=shown,
         pictures=pictures,
-        tables=[shown for shown in (depth_table(results), *task_tables(results)) if shown.entries],
+        tables=[table for table in tables if table.entries],
         failed=failure_table(results),
         provenance=provenance_of(results.rows, results.runs),
         history=history,

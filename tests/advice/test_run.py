@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,15 +23,21 @@ from highway_bench.advice.final_runs import FinalRuns
 from highway_bench.advice.finals import QualityVerdict
 from highway_bench.advice.learning import Learning
 from highway_bench.advice.measured import MeasuredCells
-from highway_bench.advice.page import relation
+from highway_bench.advice.page import relation, write_page
 from highway_bench.advice.request import FINAL_SEEDS
 from highway_bench.advice.run import advise
+from highway_bench.advice.wide_rows import wide_rows
 from highway_bench.advice.work import PACE_STEPS
 from highway_bench.cell import Cell
 from highway_bench.cli import app
 from highway_bench.cli._output import JSON_SCHEMA
 from highway_bench.errors import BadInput
+from highway_bench.frames.results import Results
+from highway_bench.frames.rows import rows_of
+from highway_bench.report.choice.columns import typed
+from highway_bench.report.choice.ranking import ranking
 from highway_bench.results import Store
+from tests.report.test_screen import BROWSER
 
 WORDS: dict[str, Any] = {"depth": 2, "minutes": 2.0, "width": 8, "batch_size": 16, "data": "digits", "workers": 1}
 
@@ -75,15 +83,76 @@ def test_an_advice_and_the_same_again(run: Run, first: tuple[Advice, Any]) -> No
     assert len(advice.study.trials) >= 3 * len(advice.results)
 
 
-def test_the_page_is_one_file_without_scripts(first: tuple[Advice, Any]) -> None:
-    page = first[0].page
-    assert page is not None
-    text = page.read_text()
-    assert "<script" not in text
-    assert not re.search(r"(src|href)=[\"']?http", text.partition("<details")[0])
-    assert first[0].headline in text.partition("<table")[0]
-    assert text.count("<details") == text.count("</details>") >= 4
-    assert "<dt>pre-norm, depth-aware</dt><dd>last map ÷ √L</dd>" in text
+def page_data(advice: Advice) -> dict[str, Any]:
+    """What the script of an advice's page chooses from."""
+    assert advice.page is not None
+    found = re.search('id="data">(.*?)</script>', advice.page.read_text(encoding="utf-8"))
+    assert found
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def test_the_page_has_the_layer_first_and_the_known_kinds_after_it(first: tuple[Advice, Any]) -> None:
+    advice, _ = first
+    assert advice.page is not None
+    text = advice.page.read_text(encoding="utf-8")
+    own, *known = page_data(advice)["kinds"]
+    assert (own["name"], own["label"], [one["depth"] for one in own["depths"]]) == ("advice", "dense, this advice", [2])
+    assert {one["name"] for one in own["depths"][0]["rows"]} == {"pre-norm", "plain"}
+    assert [one["name"] for one in known[:2]] == ["mlp", "convolution"]
+    shown, folded = text.partition("<details")[::2]
+    assert advice.headline in shown
+    assert 'id="say" aria-live="polite">Not known: no connection trains.' in shown  # three steps
+    assert all(f'<table id="{name}">' in folded for name in ("words", "finalists", "connections"))
+    assert "last map ÷ √L" in folded
+
+
+def learnt(advice: Advice) -> Advice:
+    """``advice`` as if its finalists learnt."""
+    words = dict.fromkeys(advice.finalists, Learning.LEARNS)
+    return replace(
+        advice, results=[replace(one, learning=words.get(one.connection, one.learning)) for one in advice.results]
+    )
+
+
+def test_rows_have_the_losses_of_the_finals_and_the_places_of_the_advice(first: tuple[Advice, Any]) -> None:
+    advice = learnt(first[0])
+    with Store(advice.store, read_only=True) as store:
+        kind, records = wide_rows(advice, Results(store.frame(), store.runs()))
+    table = typed(records)
+    rows = {Connection(row["connection"], row["start"]): row for row in rows_of(table)}
+    assert rows.keys() == {one.connection for one in advice.results}
+    assert kind.protocol.startswith("equal params, plain's width 8, 3 steps, batches of 16, sgd, each connection")
+    for one in advice.results:
+        row = rows[one.connection]
+        if one.connection not in advice.finalists:
+            assert (row["outcome"], row["seeds"]) == ("not measured", 0)
+            continue
+        assert (row["outcome"], row["trains"], row["seeds"], row["rate"]) == ("learns", 0, one.runs, one.rate)
+        assert row["accuracy"] == pytest.approx(one.accuracy)
+        assert row["loss"] == pytest.approx(one.loss, rel=0.1)  # the mean is a geometric one
+        assert one.connection.block != "pre-norm" or row["not_reached"] < one.runs
+        places = {"lowest loss": "best", "behind": "behind"}
+        assert row["loss_place"] == places.get(relation(advice, one), "not separated")
+    assert list(table["held_out_place"]).count("best") == 1
+    assert ranking(table, kind, 2, "loss").take == advice.use[0].block
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+def test_the_page_of_an_advice_in_a_browser(first: tuple[Advice, Any], tmp_path: Path) -> None:
+    with Store(first[0].store, read_only=True) as store:
+        advice = write_page(learnt(first[0]), tmp_path, store)
+    assert advice.page is not None
+    assert advice.notes[0].startswith("By held-out loss: Take ")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
+    command = [str(BROWSER), *options, f"{advice.page.as_uri()}#advice/2/loss"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    assert "CONSOLE" not in done.stderr
+    assert re.search(r'value="advice"[^>]*><span>dense, this advice', done.stdout)
+    (one,) = page_data(advice)["kinds"][0]["depths"]
+    assert f">{one['by']['loss']['say']}</p>" in done.stdout
+    assert one["by"]["loss"]["say"].startswith(f"Take {advice.use[0].block} ")
+    assert done.stdout.count('class="row learns"') == len({one.block for one in advice.finalists})
 
 
 def test_the_command_prints_the_answer_first(run: Run, first: tuple[Advice, Any], monkeypatch: Any) -> None:

@@ -45,7 +45,7 @@ def test_equal_trainings_agree_and_are_no_rows_of_their_own(make: Make) -> None:
     table = table_of(make, rows, rows)
     assert set(table["source"]) == {"known"}
     assert set(table["repeated"]) == {"agrees"}
-    assert this_machine(table) == "this machine: 1 of 1 repeated column agrees"
+    assert this_machine(table) == "This machine: 1 of 1 repeated column agrees"
     assert len(screen(table)["kinds"]) == 1
     (line,) = taken(measured_here(table)).entries
     assert line[-1] == "agrees"
@@ -57,7 +57,7 @@ def test_a_significantly_different_result_is_a_mark_in_its_row(make: Make, share
     table = table_of(make, rows_with(make, LOSSES), rows_with(make, LOSSES | {"residual": noisy}))
     found = by_connection(table)
     assert {name for name, row in found.items() if row["repeated"] == "contradicts"} == {"residual"}
-    assert this_machine(table) == "this machine: 0 of 1 repeated column agree"
+    assert this_machine(table) == "This machine: 0 of 1 repeated column agree"
     shown = {row["name"]: row["mark"] for row in screen(table)["kinds"][0]["depths"][0]["rows"]}
     assert shown == {"plain": "", "pre-norm": "", "residual": "≠", "highway": ""}
     (line,) = taken(measured_here(table)).entries
@@ -105,7 +105,7 @@ def test_costs_are_those_of_this_machine_and_of_further_connections_too(make: Ma
     assert {row["timed_on"] for row in found.values() if row["step_ratio"] > 0} == {"here-2c"}
     assert found["residual"]["seconds_saved"] == pytest.approx(found["residual"]["steps_saved"] / 2)
     assert (found["mhc"]["outcome"], found["mhc"]["seeds"]) == ("not measured", 0)
-    assert this_machine(table) == "this machine: 4 connections timed in 1 kind"
+    assert this_machine(table) == "This machine: 4 connections timed in 1 kind"
     assert screen(table)["here"] == this_machine(table)
 
 

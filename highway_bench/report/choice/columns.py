@@ -6,11 +6,17 @@ from typing import Final, NamedTuple
 
 import pandas as pd
 
+from highway_bench.success.ladder import TRAINS
+
 REFERENCE: Final = "pre-norm"
 """The connection with which all others are compared, since plain fails at depth."""
 BEST, NOT_SEPARATED, BEHIND = "best", "not separated", "behind"
 """A place among the connections that train: the lowest mean, not significantly above it, or above it."""
 KNOWN, HERE = "known", "here"
+LEARNS: Final = "learns"
+"""Of an advice's short runs: the loss falls well below chance, and not every run reaches the threshold."""
+RANKED: Final = (TRAINS, LEARNS)
+"""Outcomes of connections that are compared."""
 BITS: Final = ("language", "code")
 """Data sets whose held-out loss is in bits a byte."""
 AGREES, CONTRADICTS = "agrees", "contradicts"
@@ -38,7 +44,7 @@ COLUMNS: Final = {
     "connection": WideColumn(TEXT, "", "the block with its options"),
     "start": WideColumn(TEXT, "", "how the weights begin"),
     "protocol": WideColumn(TEXT, "", "what is equal among the connections of a depth"),
-    "outcome": WideColumn(TEXT, "", "trains, slow, fails, diverges, not measured, or undecided: runs are missing"),
+    "outcome": WideColumn(TEXT, "", "trains, learns, slow, fails, diverges, not measured, or undecided: missing runs"),
     "trains": WideColumn(WHOLE, "seed", "seeds that reach the threshold"),
     "seeds": WideColumn(WHOLE, "seed", "seeds that ended"),
     "trains_share": WideColumn(NUMBER, "1", "share of seeds that train; Wilson's interval", True),

@@ -49,7 +49,7 @@ class Costs:
             if timed is not None:
                 row |= dict(zip(("step_ratio", "step_ratio_low", "step_ratio_high"), ratios[timed], strict=True))
                 row |= {"timed_start": starts[timed], "timed_on": steps["machine"].iloc[0]}
-                _add_seconds(row)
+                add_seconds(row)
 
     def replace(self, rows: Sequence[dict[str, Any]], contest: Mapping[str, Any]) -> list[str]:
         """Give ``rows``, of one column of the wide table, the costs that were measured here, if any were at the
@@ -122,7 +122,7 @@ def _ratios(steps: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
     return ratios
 
 
-def _add_seconds(row: dict[str, Any]) -> None:
+def add_seconds(row: dict[str, Any]) -> None:
     """Steps saved over the ratio of steps; the errors of both are independent."""
     if row.get("steps_saved", math.nan) != row.get("steps_saved"):
         return

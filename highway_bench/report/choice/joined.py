@@ -62,7 +62,7 @@ def this_machine(table: pd.DataFrame) -> str:
     if len(said):
         agree = int(said.sum())
         parts.append(f"{agree} of {counted(len(said), 'repeated column')} {'agrees' if agree == 1 else 'agree'}")
-    return f"this machine: {'; '.join(parts)}" if parts else ""
+    return f"This machine: {'; '.join(parts)}" if parts else ""
 
 
 def _by_column(rows: Sequence[WideRow]) -> dict[tuple[Any, ...], list[WideRow]]:

@@ -9,11 +9,10 @@ from typing import Any, Final
 import pandas as pd
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.report.choice.columns import BITS
+from highway_bench.report.choice.columns import BITS, RANKED
 from highway_bench.report.choice.kinds import LayerKind
 from highway_bench.report.choice.ranking import CRITERIA, Ranking, depths_of, ranking
 from highway_bench.report.format import NONE, between, counted, quantity, three
-from highway_bench.success.ladder import TRAINS
 
 ROWS: Final = {1: 7, 2: 3}
 """The most rows of connections, by the number of depths that are shown."""
@@ -57,7 +56,7 @@ def how_sure(one: Ranking) -> str:
     others = len(one.trained) - 1
     if not others:
         return (
-            "It alone trains" if len([row for row in one.rows if row["outcome"] == TRAINS]) == 1 else "No other known"
+            "It alone trains" if len([row for row in one.rows if row["outcome"] in RANKED]) == 1 else "No other known"
         )
     if not one.as_good:
         return f"{others} others train, all behind" if others > 1 else "The other one is behind"
@@ -91,7 +90,7 @@ def answer_lines(table: pd.DataFrame, kind: LayerKind, depth: int, what: str) ->
 def cells(row: dict[str, Any]) -> list[str]:
     """The cells of a connection in a terminal."""
     drawn = three(row["value"]) if row["value"] is not None else row["outcome"]
-    if row["value"] is None and row["outcome"] == TRAINS:
+    if row["value"] is None and row["outcome"] in RANKED:
         drawn = "not reached" if row["not_reached"] else NONE
     bounds = between(row["low"], row["high"]) if row["low"] not in (None, row["value"]) else ""
     return [

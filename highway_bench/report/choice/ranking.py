@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from highway_bench.frames.rows import DEFAULT, rows_of, start_of
-from highway_bench.report.choice.columns import BEHIND, BEST, HERE, KNOWN, NOT_SEPARATED, REFERENCE
+from highway_bench.report.choice.columns import BEHIND, BEST, HERE, KNOWN, NOT_SEPARATED, RANKED, REFERENCE
 from highway_bench.report.choice.kinds import KINDS, LayerKind, kind_of
-from highway_bench.success.ladder import NOT_RUN, TRAINS
+from highway_bench.success.ladder import NOT_RUN
 
 
 class Criterion(NamedTuple):
@@ -142,7 +142,7 @@ def _ranked(kind: LayerKind, depth: int, criterion: Criterion, records: list[dic
 
 
 def _drawn(row: dict[str, Any], criterion: Criterion) -> dict[str, Any]:
-    trains = row["outcome"] == TRAINS
+    trains = row["outcome"] in RANKED
     value, low, high = (row.get(f"{criterion.drawn}{bound}") if trains else None for bound in ("", "_low", "_high"))
     if row.get(criterion.place) == BEST:
         value = low = high = 1.0 if criterion.drawn.endswith(("ratio", "loss_behind")) else 0.0
@@ -155,16 +155,16 @@ def _drawn(row: dict[str, Any], criterion: Criterion) -> dict[str, Any]:
 
 def _order(row: dict[str, Any], criterion: Criterion) -> tuple[Any, ...]:
     """Those that train first, by what counts; then those that do not, by their held-out loss."""
-    known = row["outcome"] == TRAINS and row["value"] is not None
+    known = row["outcome"] in RANKED and row["value"] is not None
     rank = row[criterion.rank] if row[criterion.rank] is not None else row["value"]
     size = (-rank if criterion.more_is_better else rank) if known else 0.0
     loss = row["held_out"] if row["held_out"] is not None else math.inf
-    return (not known, row["outcome"] != TRAINS, row["outcome"] == NOT_RUN, size, loss, row["connection"])
+    return (not known, row["outcome"] not in RANKED, row["outcome"] == NOT_RUN, size, loss, row["connection"])
 
 
 def _place(rows: list[dict[str, Any]], criterion: Criterion) -> None:
     """Places among those that train: the wide table's, or from whether intervals overlap the best one's."""
-    known = [row for row in rows if row["outcome"] == TRAINS and row["value"] is not None]
+    known = [row for row in rows if row["outcome"] in RANKED and row["value"] is not None]
     for number, row in enumerate(known):
         if criterion.place:
             row["place"] = row[criterion.place]

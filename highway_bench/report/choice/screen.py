@@ -15,11 +15,11 @@ import pandas as pd
 from highway_bench.declared import declared
 from highway_bench.measure.paired import UNDECIDED
 from highway_bench.provenance.machine import labels
-from highway_bench.report.choice.columns import BEHIND, BEST, BITS, CONTRADICTS, HERE, NOT_SEPARATED
+from highway_bench.report.choice.columns import BEHIND, BEST, BITS, CONTRADICTS, HERE, NOT_SEPARATED, RANKED
 from highway_bench.report.choice.joined import this_machine
 from highway_bench.report.choice.kinds import LayerKind
 from highway_bench.report.choice.known import plain_texts
-from highway_bench.report.choice.lines import give_or_take, how_sure, sentence
+from highway_bench.report.choice.lines import give_or_take, sentence
 from highway_bench.report.choice.ranking import (
     CRITERIA,
     Criterion,
@@ -29,18 +29,18 @@ from highway_bench.report.choice.ranking import (
     kinds_of,
 )
 from highway_bench.report.format import NONE, between, quantity, signed, three
-from highway_bench.success.ladder import DIVERGES, FAILS, SLOW, TRAINS
+from highway_bench.success.ladder import DIVERGES, FAILS, SLOW
 
 ScreenData = dict[str, Any]
 SYMBOLS: Final = {BEST: "★", NOT_SEPARATED: "☆", BEHIND: "○", SLOW: "–", FAILS: "×", DIVERGES: "∞", UNDECIDED: "?"}
 """The symbol of a cell of the overview, by place or outcome."""
 
 
-def screen(table: pd.DataFrame) -> ScreenData:
-    """The first screen of the wide ``table``: ``kinds`` with their depths and rankings, ``criteria``, ``connections``
-    with equation and source, and the ``overview``."""
+def screen(table: pd.DataFrame, kinds: Sequence[LayerKind] = ()) -> ScreenData:
+    """The first screen of the wide ``table``, of all its kinds unless some are given: ``kinds`` with their depths and
+    rankings, ``criteria``, ``connections`` with equation and source, and the ``overview``."""
     found = {kind: {depth: every_ranking(table, kind, depth) for depth in depths_of(table, kind)}
-             for kind in kinds_of(table)}  # fmt: skip
+             for kind in kinds or kinds_of(table)}  # fmt: skip
     entries = {entry["name"]: entry for entry in declared("blocks")}
     texts = plain_texts()
     named = sorted({row.partition(" ")[0] for row in table["connection"]})
@@ -95,7 +95,7 @@ def _row(kind: LayerKind, row: Mapping[str, Any]) -> ScreenData:
         "name": row["connection"],
         "start": row["start"],
         "outcome": row["outcome"],
-        "here": row["source"] == HERE,
+        "here": row["source"] == HERE and not kind.protocol,
         "mark": "≠" if row["repeated"] == CONTRADICTS else "",
         "step": give_or_take(row["step_ratio"], row["step_ratio_low"], row["step_ratio_high"]),
         "bytes": NONE if row["bytes"] is None else quantity(row["bytes"], "B"),
@@ -140,7 +140,6 @@ def _ranking(kind: LayerKind, one: Ranking, order: Mapping[tuple[str, str], int]
     return {
         "say": sentence([one], one.depth),
         "take": one.take,
-        "sure": how_sure(one) if one.take else "",
         "ends": scale.ends(unit),
         "band": scale.band(one.trained),
         "rows": [
@@ -153,8 +152,8 @@ def _ranking(kind: LayerKind, one: Ranking, order: Mapping[tuple[str, str], int]
 def _value(row: Mapping[str, Any], criterion: Criterion) -> str:
     """What is drawn, as text: a difference has its sign."""
     if row["value"] is None:
-        reached = row["outcome"] == TRAINS and criterion.name == "time"
-        return "not reached" if reached else row["outcome"] if row["outcome"] != TRAINS else NONE
+        missed = row["outcome"] in RANKED and criterion.name == "time" and row["not_reached"]
+        return "not reached" if missed else row["outcome"] if row["outcome"] not in RANKED else NONE
     if criterion.name == "held-out":
         return "best" if row["place"] == BEST else signed(round(row["value"], 4), "+.3g")
     return f"{three(row['value'])}×"

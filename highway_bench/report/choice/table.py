@@ -12,7 +12,7 @@ import pandas as pd
 
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import CONTEST, groups, recipe_of, rows_of, start_of, without_start
-from highway_bench.measure.paired import UNDECIDED, BySeed, PairedComparison, compare, ranked
+from highway_bench.measure.paired import UNDECIDED, BySeed, compare, ranked
 from highway_bench.measure.statistics import IntervalEstimate, t_interval
 from highway_bench.report.choice.columns import (
     BEHIND,
@@ -22,6 +22,7 @@ from highway_bench.report.choice.columns import (
     HERE,
     IDENTITY,
     NOT_SEPARATED,
+    RANKED,
     REFERENCE,
     typed,
 )
@@ -88,25 +89,29 @@ def protocol_of(contest: Mapping[str, Any]) -> str:
 
 def _row(contest: Mapping[str, Any], rung: Mapping[str, Any], runs: pd.DataFrame) -> WideRow:
     """What was measured of one connection alone."""
-    row = _identity(contest, rung) | {
+    return _identity(contest, rung) | {
         "label": rung["block"],
         "outcome": rung["verdict"] if rung["verdict"] in OUTCOME_WORDS else UNDECIDED,
         "trains": rung["k"],
         "seeds": rung["n"],
-        **_bounds(
-            "trains_share", IntervalEstimate(rung["k"] / rung["n"], rung["rate_low"], rung["rate_high"], rung["n"])
-        ),
-        **_bounds("loss", IntervalEstimate(rung["final_loss"], rung["loss_low"], rung["loss_high"], rung["n"])),
+        **bounds("trains_share", rung["k"] / rung["n"], rung["rate_low"], rung["rate_high"]),
+        **bounds("loss", rung["final_loss"], rung["loss_low"], rung["loss_high"]),
         **{name: rung[name] for name in ("rate", "edge", "width", "params")},
         "steps": recipe_of(contest["recipe"]).get("steps"),
+        **of_runs(runs),
+    }
+
+
+def of_runs(runs: pd.DataFrame) -> WideRow:
+    """What final trainings say whatever the verdict on them: held-out loss and accuracy, machines and commits."""
+    row: WideRow = {
         "machine": ", ".join(sorted(set(runs["ran_on"]))),
         "commit": ", ".join(sorted({str(commit)[:8] for commit in runs["commit"].dropna()})),
     }
     for name, values in (("held_out", held_out(runs)), ("accuracy", _by_seed(runs, "test_accuracy"))):
-        row |= _bounds(name, t_interval(values.values())) if values else {}
-    for bound in ("accuracy_low", "accuracy_high"):
-        row |= {bound: min(1.0, max(0.0, row[bound]))} if row.get(bound, math.nan) == row.get(bound) else {}
-    return row
+        row |= of_interval(name, t_interval(values.values())) if values else {}
+    clipped = {name: min(max(row[name], 0.0), 1.0) for name in row if name.startswith("accuracy")}  # NaN stays
+    return row | clipped
 
 
 def held_out(runs: pd.DataFrame) -> dict[int, float]:
@@ -130,7 +135,7 @@ def add_differences(
     """Add to ``rows``, of one contest and depth, the differences to pre-norm and to the best of those that train.
 
     ``scores`` are held-out losses and ``losses`` the logarithms of training losses, each by label and seed."""
-    trained = [row for row in rows if row["outcome"] == TRAINS]
+    trained = [row for row in rows if row["outcome"] in RANKED]
     labels = [row["label"] for row in trained]
     scores, losses = ({label: own[label] for label in labels if label in own} for own in (scores, losses))
     reference = next((label for label in ranked(scores or losses) if without_start(label) == REFERENCE), None)
@@ -161,12 +166,12 @@ def _add(
     for row in rows:
         label = row["label"]
         if label in to_reference:
-            row |= _bounds(difference, _shown(to_reference[label], as_shown))
+            row |= of_interval(difference, to_reference[label].difference, as_shown)
             row[f"{stem}_word"] = to_reference[label].word
         if label == best:
             row[f"{stem}_place"] = BEST
         elif label in to_best:
-            row |= _bounds(behind, _shown(to_best[label], as_shown))
+            row |= of_interval(behind, to_best[label].difference, as_shown)
             is_behind = to_best[label].difference.low > 0
             row[f"{stem}_place"] = BEHIND if is_behind else NOT_SEPARATED
 
@@ -178,13 +183,14 @@ def _best(values: Mapping[str, BySeed]) -> str | None:
     return next(iter(ranked(shared)), None)
 
 
-def _shown(one: PairedComparison, as_shown: Callable[[float], float]) -> IntervalEstimate:
-    value, low, high = (as_shown(bound) for bound in (one.difference.value, one.difference.low, one.difference.high))
-    return IntervalEstimate(value, low, high, one.difference.n)
+def of_interval(name: str, one: IntervalEstimate, as_shown: Callable[[float], float] = float) -> WideRow:
+    """An estimate as columns of the wide table."""
+    return bounds(name, *map(as_shown, (one.value, one.low, one.high)))
 
 
-def _bounds(name: str, one: IntervalEstimate) -> WideRow:
-    return {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high}
+def bounds(name: str, value: float, low: float, high: float) -> WideRow:
+    """A value and its interval as columns of the wide table."""
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
 def _only_tuned(results: Results, known: set[tuple[Any, ...]]) -> list[WideRow]:

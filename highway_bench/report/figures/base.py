@@ -244,14 +244,6 @@ def shortened(name: str, width: int = 34) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
-def in_lines(name: str, width: int = 28) -> str:
-    """``name`` on lines of at most ``width`` characters, broken after commas if possible."""
-    parts = shortened(name, 2 * width).split(", ")
-    return textwrap.fill(
-        ", ".join(part.replace(" ", "\N{NO-BREAK SPACE}") for part in parts), width, break_on_hyphens=False
-    )
-
-
 def dodge(index: int, count: int, room: float = 0.7) -> float:
     """The offset of mark ``index`` of ``count`` from the centre of a category of width 1."""
     return 0.0 if count < 2 else room * (index / (count - 1) - 0.5)
