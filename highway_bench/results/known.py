@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow.parquet
+from pyarrow import parquet
 
 FOLDER: Final = Path(__file__).with_name("committed")
 TABLE, FINALS, PLAIN = "answers.parquet", "finals.parquet", "plain.parquet"
@@ -14,4 +14,5 @@ TABLE, FINALS, PLAIN = "answers.parquet", "finals.parquet", "plain.parquet"
 
 def known(name: str) -> list[dict[str, Any]]:
     """The rows of the table of this file name."""
-    return pyarrow.parquet.ParquetFile(FOLDER / name).read().to_pylist()  # read_table imports pandas
+    rows: list[dict[str, Any]] = parquet.ParquetFile(FOLDER / name).read().to_pylist()  # read_table imports pandas
+    return rows
