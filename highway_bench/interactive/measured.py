@@ -17,7 +17,7 @@ from highway_bench.families import make_family
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import Runs, plain
 from highway_bench.interactive.shown import ShowsTables
-from highway_bench.measure.paired import leaders, ranked
+from highway_bench.measure.paired import leaders
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.network import build
 from highway_bench.tasks.from_cell import cell_dataset
@@ -103,8 +103,9 @@ class MeasuredRows(ShowsTables):
         Connections with a run that diverged or failed come last. Raises ``BadInput`` where the results are of several
         depths, families or data sets, and none is named.
         """
-        rows = self.stored[self.stored["task"].eq("trainability") & self.stored["trial"].isna()]
-        rows = rows[rows["metric"].eq("final_loss")].astype({"family": object, "dataset": object})
+        runs = self.results.of_task("trainability")
+        runs = runs[runs["trial"].isna()]
+        rows = runs[runs["metric"].eq("final_loss")]
         if rows.empty:
             raise NothingMeasured("no network was trained: the best one is that of the lowest final loss")
         for name, value in {"depth": depth, "family": family, "dataset": dataset}.items():
@@ -114,19 +115,18 @@ class MeasuredRows(ShowsTables):
             rows = rows if value is None else rows[rows[name].eq(value)]
             if rows.empty:
                 raise BadInput(f"no network was trained with {name} {value!r}; there is {', '.join(map(str, found))}")
-        counting = self.results.training_runs()
-        rows = rows[rows["digest"].isin(counting["digest"])] if "digest" in counting else rows
-        columns = ["block", "block_options", "family_options", "start", "width"]
-        parts = dict(list(rows.groupby(columns, dropna=False, observed=True, sort=False)))
+        parts = dict(list(rows.groupby(["label", "family_options", "width"], sort=False)))
         whole = {key: part for key, part in parts.items() if part["value"].notna().all()}
         if not whole:
             raise NothingMeasured("no connection trained at every seed without a loss that is not finite")
         losses = {key: dict(zip(part["seed"], part["value"], strict=True)) for key, part in whole.items()}
-        key = ranked(losses)[0]
+        key, *equal = leaders(losses)
         interval = log10_interval(losses[key].values())
-        equal = tuple(str(one[0]) for one in leaders(losses)[1:])
         row = {str(name): plain(value) for name, value in whole[key].iloc[0].items()}
-        return Best(Cell.of_columns(row), interval.value, interval.low, interval.high, interval.n, equal)
+        lr = runs.loc[runs["digest"].eq(row["digest"]) & runs["metric"].eq("rate"), "value"].iloc[0]
+        cell = Cell.of_columns(row)
+        names = tuple(str(one[0]) for one in equal)
+        return Best(str(key[0]), cell, float(lr), interval.value, interval.low, interval.high, interval.n, names)
 
     def plot(
         self,
@@ -148,13 +148,17 @@ class MeasuredRows(ShowsTables):
         from highway_bench.report.figures import every_figure, figures
         from highway_bench.report.figures.base import handles_of
 
-        rows = self.stored
-        for column, wanted in {"family": family, "depth": depth, "block": block}.items():
+        rows = self.results.rows
+        for (column, label), wanted in {
+            ("family", "family_label"): family,
+            ("depth", "depth"): depth,
+            ("block", "label"): block,
+        }.items():
             chosen = [wanted] if isinstance(wanted, str | int) else list(wanted)
-            rows = rows[rows[column].isin(chosen)] if chosen else rows
+            rows = rows[rows[[column, label]].isin(chosen).any(axis=1)] if chosen else rows
         if rows.empty:
             raise NothingMeasured("nothing of these families, depths and blocks was measured")
-        results = self.results if rows is self.stored else Results(rows, self.runs)
+        results = Results(rows, self.runs)
         if name is None:
             return [kind.name for kind in every_figure() if kind.panels(results)]
         kind = figures.get(name)
@@ -205,14 +209,16 @@ class MeasuredRows(ShowsTables):
         return table.drop(columns="family", errors="ignore").rename(columns={**NAMES, **labels})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Best:
-    """The connection of the lowest final loss, with the ``cell`` of one of its runs.
+    """The connection of the lowest final loss: its ``label``, the ``cell`` of one of its runs, its learning rate.
 
-    ``loss`` is the geometric mean over ``seeds`` with its interval. ``equal`` are blocks that are not worse.
+    ``loss`` is the geometric mean over ``seeds`` with its interval. ``equal`` are those that are not worse.
     """
 
+    label: str
     cell: Cell
+    lr: float
     loss: float
     low: float
     high: float
@@ -221,8 +227,13 @@ class Best:
 
     @property
     def recipe(self) -> Mapping[str, Any]:
-        """How it was trained; ``recipe["rate"]`` is the learning rate."""
-        return self.cell.recipe
+        """How it was trained; ``recipe["rate"]`` is ``lr``."""
+        return {**self.cell.recipe, "rate": self.lr}
+
+    def __repr__(self) -> str:
+        interval = f"{self.loss:.3g} ({self.low:.3g} to {self.high:.3g}, {self.seeds} seeds)"
+        others = f"; not worse: {', '.join(self.equal)}" if self.equal else ""
+        return f"{self.label}, depth {self.cell.depth}, width {self.cell.width}, lr {self.lr:g}: {interval}{others}"
 
     def build(
         self, *, width: int | None = None, depth: int | None = None, whole: bool = False, seed: int = 0
