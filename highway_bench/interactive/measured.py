@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +20,7 @@ from highway_bench.interactive.shown import ShowsTables
 from highway_bench.measure.paired import leaders
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.network import build
+from highway_bench.plan.selection import AnyBlock, AnyFamily, OneOrMore, Selection
 from highway_bench.tasks.from_cell import cell_dataset
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class MeasuredRows(ShowsTables):
         names = ("family", "block", "depth", "width", "phase", "parameter_bytes", "saved_activations")
         return _columns(table, (*names, "saved_per_layer", "layer_ratio", "peak", "status"))
 
-    def best(self, *, depth: int | None = None, family: str | None = None, dataset: str | None = None) -> Best:
+    def best(self, *, depth: int | None = None, family: AnyFamily | None = None, dataset: str | None = None) -> Best:
         """The connection of the lowest mean final loss at ``depth``, with all that its runs had.
 
         Connections with a run that diverged or failed come last. Raises ``BadInput`` where the results are of several
@@ -108,7 +109,8 @@ class MeasuredRows(ShowsTables):
         rows = runs[runs["metric"].eq("final_loss")]
         if rows.empty:
             raise NothingMeasured("no network was trained: the best one is that of the lowest final loss")
-        for name, value in {"depth": depth, "family": family, "dataset": dataset}.items():
+        layer = next(iter(_names(family)), None)
+        for name, value in {"depth": depth, "family": layer, "dataset": dataset}.items():
             found = sorted(rows[name].unique())
             if value is None and len(found) > 1:
                 raise BadInput(f"the results have several of {name}: name one of {', '.join(map(str, found))}")
@@ -134,13 +136,13 @@ class MeasuredRows(ShowsTables):
         ax: Axes | None = None,
         *,
         panel: str | None = None,
-        family: str | Sequence[str] = (),
-        depth: int | Sequence[int] = (),
-        block: str | Sequence[str] = (),
+        family: OneOrMore[AnyFamily] | None = None,
+        depth: OneOrMore[int] | None = None,
+        block: OneOrMore[AnyBlock] | None = None,
     ) -> Axes | list[str]:
         """Draw one panel of a figure of the page into ``ax``, by default new axes of pyplot's, and return the axes.
 
-        ``family``, ``depth`` and ``block`` narrow the results; ``panel`` is the title of one where there are several.
+        ``family``, ``depth`` and ``block`` narrow the results, by name or class, and ``panel`` chooses by title.
         Without a ``name``: the names of the figures that these results have. Raises ``UnknownName``,
         ``NothingMeasured`` where the results lack what the figure needs, and ``BadInput`` where a choice among panels
         is needed.
@@ -148,14 +150,13 @@ class MeasuredRows(ShowsTables):
         from highway_bench.report.figures import every_figure, figures
         from highway_bench.report.figures.base import handles_of
 
-        rows = self.results.rows
-        for (column, label), wanted in {
-            ("family", "family_label"): family,
-            ("depth", "depth"): depth,
-            ("block", "label"): block,
-        }.items():
-            chosen = [wanted] if isinstance(wanted, str | int) else list(wanted)
-            rows = rows[rows[[column, label]].isin(chosen).any(axis=1)] if chosen else rows
+        rows, chosen = self.results.rows, Selection.of(depth=depth, block=block)
+        for column, label, wanted in (
+            ("family", "family_label", _names(family)),
+            ("depth", "depth", chosen.depth),
+            ("block", "label", chosen.block),
+        ):
+            rows = rows[rows[column].isin(wanted) | rows[label].isin(wanted)] if wanted else rows
         if rows.empty:
             raise NothingMeasured("nothing of these families, depths and blocks was measured")
         results = Results(rows, self.runs)
@@ -163,14 +164,15 @@ class MeasuredRows(ShowsTables):
             return [kind.name for kind in every_figure() if kind.panels(results)]
         kind = figures.get(name)
         panels = kind.panels(results)
-        titles = [f"{one.sheet}: {one.title}" if one.sheet else one.title for one in panels]
         if not panels:
             raise NothingMeasured(f"{name} needs {kind.needs}")
-        if panel is None and len(panels) > 1:
+        titles = [f"{one.sheet}: {one.title}" if one.sheet else one.title for one in panels]
+        found = [one for one, title in zip(panels, titles, strict=True) if panel in (None, title, one.title)]
+        if not found:
+            raise UnknownName("panel", str(panel), titles)
+        if len(found) > 1:
             raise BadInput(f"{name} has several panels: panel= names one of {', '.join(titles)}")
-        if panel is not None and panel not in titles:
-            raise UnknownName("panel", panel, titles)
-        drawn = panels[0 if panel is None else titles.index(panel)]
+        drawn = found[0]
         if ax is None:
             from matplotlib import pyplot
 
@@ -263,6 +265,10 @@ def user_rows(stored: pd.DataFrame) -> pd.DataFrame:
         for option in options:
             rows[f"{prefix}{option}"] = texts.map({text: value.get(option) for text, value in values.items()})
     return rows.drop(columns=list(JSON))
+
+
+def _names(family: OneOrMore[AnyFamily] | None) -> list[str]:
+    return [one if isinstance(one, str) else one.name for one in Selection.of(family=family).family]
 
 
 def _columns(table: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 import highway_bench as hb
+from highway_bench.blocks import blocks
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.measure.statistics import wilson
@@ -74,6 +75,7 @@ def test_panels_of_the_page_are_drawn_into_axes_of_the_user(results: hb.Measured
     assert len(results.plot("success-by-depth", block="plain").lines) > 0
     named = results.success().iloc[0]
     assert results.plot("success-by-depth", block=named["block"], family=named["family"]).has_data()
+    assert results.plot("success-by-depth", panel="plain", block=[blocks.get("plain").cls, "highway"]).has_data()
     with pytest.raises(BadInput, match=r"panel= names one of .*plain"):
         results.plot("success-by-depth")
     with pytest.raises(UnknownName, match="loss-by-depth"):
