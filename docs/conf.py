@@ -5,10 +5,11 @@ from highway_bench import __version__
 project = "highway_bench"
 author = "The highway_bench developers"
 release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc"]
 
 root_doc = "docs/index"
-include_patterns = ["*.md", "docs/*.md", "docs/*.rst", "docs/results/*.md"]
+include_patterns = ["*.md", "docs/*.md", "docs/*.rst", "docs/*.ipynb", "docs/results/*.md"]
+nb_execution_mode = "off"  # a notebook has its outputs
 myst_heading_anchors = 6  # as code hosts make them, so that #links are checked
 
 autodoc_member_order = "alphabetical"

@@ -11,6 +11,7 @@ import pandas as pd
 
 from highway_bench.errors import NothingMeasured
 from highway_bench.frames.results import Source, open_results
+from highway_bench.frames.rows import STARTED
 from highway_bench.interactive.measured import NAMES, MeasuredRows
 from highway_bench.measure.paired import BETTER, EQUAL, UNDECIDED, WORSE
 from highway_bench.measure.paired import compare as judge
@@ -24,7 +25,7 @@ SAME: Final = (
 OF_SEEDS: Final = ("final_loss", "test_loss", "test_bits")
 TIMED: Final = ("yardstick_ratio",)
 EXACT: Final = ("saved_activations", "parameter_bytes", "peak", "parameters", "multiply_adds")
-VERSION: Final = re.compile("^(__main__:.*)-[0-9a-f]{6}$")
+VERSION: Final = re.compile(r"^(__main__:\S*)-[0-9a-f]{6}\b")
 
 
 def compare(before: MeasuredRows | Source, after: MeasuredRows | Source) -> pd.DataFrame:
@@ -46,7 +47,8 @@ def compare(before: MeasuredRows | Source, after: MeasuredRows | Source) -> pd.D
 def _rows(given: MeasuredRows | Source) -> pd.DataFrame:
     rows = given.results.rows if isinstance(given, MeasuredRows) else open_results(given).rows
     rows = rows[rows["trial"].isna() & rows["status"].isin(list(OUTCOMES)) & rows["axis"].fillna("").eq("")]
-    return rows.assign(family=[VERSION.sub(r"\1", str(name)) for name in rows["family_label"]], block=rows["label"])
+    blocks = [str(name).partition(STARTED)[0] for name in rows["label"]]  # of several starts in one result alone
+    return rows.assign(family=[VERSION.sub(r"\1", str(name)) for name in rows["family_label"]], block=blocks)
 
 
 def _compared(metric: str, before: pd.DataFrame, after: pd.DataFrame) -> Iterable[dict[str, Any]]:

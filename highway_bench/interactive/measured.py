@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -17,9 +17,10 @@ from highway_bench.families import make_family
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import Runs, plain
 from highway_bench.interactive.shown import ShowsTables
-from highway_bench.measure.paired import leaders, ranked
+from highway_bench.measure.paired import leaders
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.network import build
+from highway_bench.plan.selection import AnyBlock, AnyFamily, OneOrMore, Selection
 from highway_bench.tasks.from_cell import cell_dataset
 
 if TYPE_CHECKING:
@@ -97,36 +98,37 @@ class MeasuredRows(ShowsTables):
         names = ("family", "block", "depth", "width", "phase", "parameter_bytes", "saved_activations")
         return _columns(table, (*names, "saved_per_layer", "layer_ratio", "peak", "status"))
 
-    def best(self, *, depth: int | None = None, family: str | None = None, dataset: str | None = None) -> Best:
+    def best(self, *, depth: int | None = None, family: AnyFamily | None = None, dataset: str | None = None) -> Best:
         """The connection of the lowest mean final loss at ``depth``, with all that its runs had.
 
         Connections with a run that diverged or failed come last. Raises ``BadInput`` where the results are of several
         depths, families or data sets, and none is named.
         """
-        rows = self.stored[self.stored["task"].eq("trainability") & self.stored["trial"].isna()]
-        rows = rows[rows["metric"].eq("final_loss")].astype({"family": object, "dataset": object})
+        runs = self.results.of_task("trainability")
+        runs = runs[runs["trial"].isna()]
+        rows = runs[runs["metric"].eq("final_loss")]
         if rows.empty:
             raise NothingMeasured("no network was trained: the best one is that of the lowest final loss")
-        for name, value in {"depth": depth, "family": family, "dataset": dataset}.items():
+        layer = next(iter(_names(family)), None)
+        for name, value in {"depth": depth, "family": layer, "dataset": dataset}.items():
             found = sorted(rows[name].unique())
             if value is None and len(found) > 1:
                 raise BadInput(f"the results have several of {name}: name one of {', '.join(map(str, found))}")
             rows = rows if value is None else rows[rows[name].eq(value)]
             if rows.empty:
                 raise BadInput(f"no network was trained with {name} {value!r}; there is {', '.join(map(str, found))}")
-        counting = self.results.training_runs()
-        rows = rows[rows["digest"].isin(counting["digest"])] if "digest" in counting else rows
-        columns = ["block", "block_options", "family_options", "start", "width"]
-        parts = dict(list(rows.groupby(columns, dropna=False, observed=True, sort=False)))
+        parts = dict(list(rows.groupby(["label", "family_options", "width"], sort=False)))
         whole = {key: part for key, part in parts.items() if part["value"].notna().all()}
         if not whole:
             raise NothingMeasured("no connection trained at every seed without a loss that is not finite")
         losses = {key: dict(zip(part["seed"], part["value"], strict=True)) for key, part in whole.items()}
-        key = ranked(losses)[0]
+        key, *equal = leaders(losses)
         interval = log10_interval(losses[key].values())
-        equal = tuple(str(one[0]) for one in leaders(losses)[1:])
         row = {str(name): plain(value) for name, value in whole[key].iloc[0].items()}
-        return Best(Cell.of_columns(row), interval.value, interval.low, interval.high, interval.n, equal)
+        lr = runs.loc[runs["digest"].eq(row["digest"]) & runs["metric"].eq("rate"), "value"].iloc[0]
+        cell = Cell.of_columns(row)
+        names = tuple(str(one[0]) for one in equal)
+        return Best(str(key[0]), cell, float(lr), interval.value, interval.low, interval.high, interval.n, names)
 
     def plot(
         self,
@@ -134,13 +136,13 @@ class MeasuredRows(ShowsTables):
         ax: Axes | None = None,
         *,
         panel: str | None = None,
-        family: str | Sequence[str] = (),
-        depth: int | Sequence[int] = (),
-        block: str | Sequence[str] = (),
+        family: OneOrMore[AnyFamily] | None = None,
+        depth: OneOrMore[int] | None = None,
+        block: OneOrMore[AnyBlock] | None = None,
     ) -> Axes | list[str]:
         """Draw one panel of a figure of the page into ``ax``, by default new axes of pyplot's, and return the axes.
 
-        ``family``, ``depth`` and ``block`` narrow the results; ``panel`` is the title of one where there are several.
+        ``family``, ``depth`` and ``block`` narrow the results, by name or class, and ``panel`` chooses by title.
         Without a ``name``: the names of the figures that these results have. Raises ``UnknownName``,
         ``NothingMeasured`` where the results lack what the figure needs, and ``BadInput`` where a choice among panels
         is needed.
@@ -148,25 +150,29 @@ class MeasuredRows(ShowsTables):
         from highway_bench.report.figures import every_figure, figures
         from highway_bench.report.figures.base import handles_of
 
-        rows = self.stored
-        for column, wanted in {"family": family, "depth": depth, "block": block}.items():
-            chosen = [wanted] if isinstance(wanted, str | int) else list(wanted)
-            rows = rows[rows[column].isin(chosen)] if chosen else rows
+        rows, chosen = self.results.rows, Selection.of(depth=depth, block=block)
+        for column, label, wanted in (
+            ("family", "family_label", _names(family)),
+            ("depth", "depth", chosen.depth),
+            ("block", "label", chosen.block),
+        ):
+            rows = rows[rows[column].isin(wanted) | rows[label].isin(wanted)] if wanted else rows
         if rows.empty:
             raise NothingMeasured("nothing of these families, depths and blocks was measured")
-        results = self.results if rows is self.stored else Results(rows, self.runs)
+        results = Results(rows, self.runs)
         if name is None:
             return [kind.name for kind in every_figure() if kind.panels(results)]
         kind = figures.get(name)
         panels = kind.panels(results)
-        titles = [f"{one.sheet}: {one.title}" if one.sheet else one.title for one in panels]
         if not panels:
             raise NothingMeasured(f"{name} needs {kind.needs}")
-        if panel is None and len(panels) > 1:
+        titles = [f"{one.sheet}: {one.title}" if one.sheet else one.title for one in panels]
+        found = [one for one, title in zip(panels, titles, strict=True) if panel in (None, title, one.title)]
+        if not found:
+            raise UnknownName("panel", str(panel), titles)
+        if len(found) > 1:
             raise BadInput(f"{name} has several panels: panel= names one of {', '.join(titles)}")
-        if panel is not None and panel not in titles:
-            raise UnknownName("panel", panel, titles)
-        drawn = panels[0 if panel is None else titles.index(panel)]
+        drawn = found[0]
         if ax is None:
             from matplotlib import pyplot
 
@@ -205,14 +211,16 @@ class MeasuredRows(ShowsTables):
         return table.drop(columns="family", errors="ignore").rename(columns={**NAMES, **labels})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Best:
-    """The connection of the lowest final loss, with the ``cell`` of one of its runs.
+    """The connection of the lowest final loss: its ``label``, the ``cell`` of one of its runs, its learning rate.
 
-    ``loss`` is the geometric mean over ``seeds`` with its interval. ``equal`` are blocks that are not worse.
+    ``loss`` is the geometric mean over ``seeds`` with its interval. ``equal`` are those that are not worse.
     """
 
+    label: str
     cell: Cell
+    lr: float
     loss: float
     low: float
     high: float
@@ -221,8 +229,13 @@ class Best:
 
     @property
     def recipe(self) -> Mapping[str, Any]:
-        """How it was trained; ``recipe["rate"]`` is the learning rate."""
-        return self.cell.recipe
+        """How it was trained; ``recipe["rate"]`` is ``lr``."""
+        return {**self.cell.recipe, "rate": self.lr}
+
+    def __repr__(self) -> str:
+        interval = f"{self.loss:.3g} ({self.low:.3g} to {self.high:.3g}, {self.seeds} seeds)"
+        others = f"; not worse: {', '.join(self.equal)}" if self.equal else ""
+        return f"{self.label}, depth {self.cell.depth}, width {self.cell.width}, lr {self.lr:g}: {interval}{others}"
 
     def build(
         self, *, width: int | None = None, depth: int | None = None, whole: bool = False, seed: int = 0
@@ -252,6 +265,10 @@ def user_rows(stored: pd.DataFrame) -> pd.DataFrame:
         for option in options:
             rows[f"{prefix}{option}"] = texts.map({text: value.get(option) for text, value in values.items()})
     return rows.drop(columns=list(JSON))
+
+
+def _names(family: OneOrMore[AnyFamily] | None) -> list[str]:
+    return [one if isinstance(one, str) else one.name for one in Selection.of(family=family).family]
 
 
 def _columns(table: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:

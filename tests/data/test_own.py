@@ -11,10 +11,12 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
+import highway_bench as hb
 from highway_bench.data import _own, batches, datasets, make_dataset, read_own
 from highway_bench.data.batches import Batches, copy_of
 from highway_bench.errors import BadInput
 from highway_bench.training.evaluation import evaluate, loss_of
+from tests.inline_engine import InlineEngine
 
 X = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(40) % 4
@@ -76,6 +78,16 @@ def test_the_same_items_from_every_source_are_the_same_data(name: str) -> None:
     assert sorted(order) == list(range(40))
     assert order != list(range(40))
     assert torch.equal(Y[order], torch.cat((train.targets, test.targets)))
+
+
+def test_one_loss_from_every_form(tmp_path: Path) -> None:
+    words: dict[str, Any] = {"profile": "smoke", "block": "residual", "family": "dense", "depth": 1, "width": 6}
+    engine, losses = InlineEngine(tmp_path), set()
+    for name in ("tensors", "a column", "dictionaries", "another dataset", "a loader"):
+        run = hb.run("trainability", data=SOURCES[name], batch_size=9, engine=engine, store=None, **words)
+        losses.add(tuple(run.curves()["loss"]))
+    assert len(losses) == 1
+    assert len(losses.pop()) >= 5
 
 
 KINDS: dict[str, tuple[Any, dict[str, Any], str, str, int]] = {

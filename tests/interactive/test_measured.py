@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 import highway_bench as hb
+from highway_bench.blocks import blocks
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.measure.statistics import wilson
@@ -72,6 +73,9 @@ def test_panels_of_the_page_are_drawn_into_axes_of_the_user(results: hb.Measured
     assert results.plot("loss-by-depth", ax) is ax
     assert ax.has_data()
     assert len(results.plot("success-by-depth", block="plain").lines) > 0
+    named = results.success().iloc[0]
+    assert results.plot("success-by-depth", block=named["block"], family=named["family"]).has_data()
+    assert results.plot("success-by-depth", panel="plain", block=[blocks.get("plain").cls, "highway"]).has_data()
     with pytest.raises(BadInput, match=r"panel= names one of .*plain"):
         results.plot("success-by-depth")
     with pytest.raises(UnknownName, match="loss-by-depth"):
@@ -148,6 +152,15 @@ def test_the_best_trains_in_plain_torch_to_what_was_measured(results: hb.Measure
     assert best.low < math.exp(sum(losses) / len(losses)) < best.high
 
 
+def test_the_best_has_the_rate_of_its_runs(results: hb.MeasuredRows) -> None:
+    """Also where one was chosen for each connection."""
+    recipes = results.stored["recipe"].astype(object).str.replace('"rate"', '"own_rate":true,"rate"')
+    best = hb.MeasuredRows(results.stored.assign(recipe=recipes), results.runs).best(depth=2)
+    assert best.cell.recipe["rate"] == "tuned"
+    assert best.recipe["rate"] == best.lr == 0.1
+    assert repr(best).startswith(f"{best.label}, depth 2, width {best.cell.width}, lr 0.1: {best.loss:.3g} (")
+
+
 def test_the_best_of_several_depths(results: hb.MeasuredRows) -> None:
     with pytest.raises(BadInput, match="several of depth: name one of 1, 2"):
         results.best()
@@ -169,8 +182,15 @@ def test_compare(results: hb.MeasuredRows) -> None:
 
 
 def test_versions_of_a_cells_layer_are_one_family(results: hb.MeasuredRows) -> None:
-    before, after = (results.stored.assign(family=f"__main__:Layer-{digits}") for digits in ("0a1b2c", "ffffff"))
-    assert set(hb.compare(before, after)["family"]) == {"__main__:Layer"}
+    options = '{"kind":"vector"}'
+    before, after = (
+        results.stored.assign(family=f"__main__:Layer-{digits}", family_options=options)
+        for digits in ("0a1b2c", "ffffff")
+    )
+    other_start = before.assign(start="depth-aware", digest="other " + before["digest"].astype(str))
+    table = hb.compare(pd.concat([before, other_start]), after)
+    assert set(table["family"]) == {"__main__:Layer kind=vector"}
+    assert set(table["block"]) == {"plain", "highway", "residual"}
 
 
 def test_a_stop_returns_the_rows_so_far(tmp_path: Path) -> None:
