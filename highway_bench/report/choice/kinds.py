@@ -28,9 +28,7 @@ KINDS: Final = (
     LayerKind("resnet", "ResNet block", "resnet", "mnist-5k", ("resnet-block", "batch-norm")),
     LayerKind("bilstm", "BiLSTM", "bilstm", "mnist-5k", ("lstm", "rnn", "recurrent")),
     LayerKind("transformer", "transformer, digits", "transformer", "mnist-5k", ("vit", "encoder", "attention")),
-    LayerKind(
-        "gpt", "transformer, text", "transformer causal", "language", ("text", "language", "decoder", "llm", "lm")
-    ),
+    LayerKind("gpt", "language model", "transformer causal", "language", ("text", "language", "decoder", "llm", "lm")),
     LayerKind("code", "transformer, code", "transformer causal", "code", ("python",)),
     LayerKind("mlp-mnist", "MLP, all of MNIST", "dense", "mnist", ()),
 )

@@ -47,9 +47,7 @@
     byId("say").textContent = sentence(at);
     byId("columns").replaceChildren(...at.map((one) => column(one, at.length)));
     const timed = [...new Set(at.map((one) => one.timed).filter(Boolean))].join("; ");
-    byId("setting").textContent =
-      `${state.kind.protocol}. ● may be as good as the best, ○ is behind.` +
-      (timed ? ` Step times: ${timed}.` : "");
+    byId("setting").textContent = `${state.kind.protocol}.` + (timed ? ` Step times: ${timed}.` : "");
     for (const cell of document.querySelectorAll(".overview [data-kind]")) {
       cell.classList.toggle("other", cell.dataset.kind !== state.kind.name);
     }
