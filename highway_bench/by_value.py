@@ -367,7 +367,7 @@ class _Walk:
             where = place_of(self._alive[1]) if len(self._alive) > 1 else ""
             raise BadInput(
                 f"{self.name} reaches {name!r}, a {kind.__name__}, whose value cannot be compared between runs: make "
-                f"it inside of the layer{f' ({where})' if where else ''}"
+                f"it inside of {self.name}{f' ({where})' if where else ''}"
             ) from error
         self._note("object")
         if isinstance(parts, str):  # a name in the module of its class
