@@ -401,7 +401,7 @@ def versions(session: nox.Session, name: str) -> None:
 
 @nox.session(venv_backend="none")
 def release(session: nox.Session) -> None:
-    """What must pass before a release, apart from .ci/run: both archives, which stay in dist/, and sets of versions.
+    """What must pass before a release, apart from .ci/run: archives, which stay in dist/, versions, the notebook.
 
     With -- --tag, on a clean tree, then write version, date and commit into CITATION.cff, commit that and tag it.
     """
@@ -415,6 +415,8 @@ def release(session: nox.Session) -> None:
     if tags and output_of(session, "git", "tag", "--list", tag):
         session.error(f"{tag} exists: raise __version__")
     run(session, sys.executable, "-m", "nox", "-s", "package", "versions")
+    notebook = ("tests/interactive/test_notebook.py", "-k", "page")
+    run(session, sys.executable, "-m", "nox", "-s", "slow", "--", *notebook, env={"HIGHWAY_BENCH_NOTEBOOK": "run"})
     if not tags:
         session.log("nothing was tagged: nox -s release -- --tag")
         return
