@@ -45,10 +45,12 @@ def sentence(found: Sequence[Ranking], depth: int) -> str:
         return f"{where}Take {one.take} ({one.trained[0]['start']} start). {how_sure(one)}."
     good = [{one.take, *one.as_good} for one in found]
     both = [name for name in (found[0].take, found[1].take, *found[0].as_good) if all(name in names for names in good)]
-    at = f"{found[0].depth} and {found[1].depth} layers"
+    at = f"{found[0].depth} and {found[1].depth}"
     if not both:
-        return f"{where}{at} have different answers."
-    return f"{where}Take {both[0]}: best, or not separated from it, at {at}."
+        return f"{where}{at} layers have different answers."
+    others = len(set(both)) - 1
+    more = f" {counted(others, 'other')} may be as good." if others else ""
+    return f"{where}Good at {at}: take {both[0]}.{more}"
 
 
 def how_sure(one: Ranking) -> str:
