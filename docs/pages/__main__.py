@@ -26,11 +26,12 @@ from highway_bench.errors import HighwayBenchError
 from highway_bench.export.text import every_plain_torch
 from highway_bench.frames.results import Results
 from highway_bench.history.files import write_text
-from highway_bench.report.choice import known
 from highway_bench.report.choice.columns import KNOWN
+from highway_bench.report.choice.known import bytes_of
 from highway_bench.report.choice.table import finals_of, wide_table
 from highway_bench.report.columns import Shown
 from highway_bench.report.figures import NothingToShow, Picture, figures, svg_text
+from highway_bench.results.known import FINALS, FOLDER, PLAIN, TABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README", "decide", "depth", "start", "cost", "literature", "history", "peers", "tool")
@@ -75,7 +76,7 @@ class Site:
         """The tables that travel with the package, by the names of their files."""
         results = self.committed.results("decide")
         table = wide_table(results, KNOWN)
-        return {known.TABLE: table, known.FINALS: finals_of(results), known.PLAIN: every_plain_torch(table)}
+        return {TABLE: table, FINALS: finals_of(results), PLAIN: every_plain_torch(table)}
 
     def proof(self, name: str) -> str:
         """The tables of the script ``benches/NAME.py`` for its lines, in Markdown."""
@@ -151,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     old = [] if given.page else others(written, given.out)
     if given.check:
         changed = [*differences(written, given.out), *(f"{path}: not written" for path in old)]
-        changed += differences({name: tables.csv_text(table) for name, table in package.items()}, known.FOLDER)
+        changed += differences({name: tables.csv_text(table) for name, table in package.items()}, FOLDER)
         sys.stdout.write("\n".join(changed or ["nothing differs"]) + "\n")
         return 1 if changed else 0
     for path in old:
@@ -159,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, text in written.items():
         write_text(given.out / name, text)
     for name, table in package.items():
-        (known.FOLDER / name).write_bytes(known.bytes_of(table))
+        (FOLDER / name).write_bytes(bytes_of(table))
     return 0
 
 

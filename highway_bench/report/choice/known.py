@@ -6,11 +6,7 @@ import pandas as pd
 
 from highway_bench.frames.rows import rows_of
 from highway_bench.report.choice.columns import typed
-from highway_bench.results.known import FINALS as FINALS
-from highway_bench.results.known import FOLDER as FOLDER
-from highway_bench.results.known import PLAIN as PLAIN
-from highway_bench.results.known import TABLE as TABLE
-from highway_bench.results.known import known
+from highway_bench.results.known import FINALS, FOLDER, PLAIN, TABLE, known
 
 
 def known_answers() -> pd.DataFrame:
