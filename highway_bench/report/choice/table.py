@@ -12,6 +12,7 @@ import pandas as pd
 
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import CONTEST, groups, recipe_of, rows_of, start_of, without_start
+from highway_bench.frames.trainability import ANYWHERE
 from highway_bench.measure.paired import UNDECIDED, BySeed, compare, ranked
 from highway_bench.measure.statistics import IntervalEstimate, t_interval
 from highway_bench.report.choice.columns import (
@@ -196,9 +197,9 @@ def bounds(name: str, value: float, low: float, high: float) -> WideRow:
 def _only_tuned(results: Results, known: set[tuple[Any, ...]]) -> list[WideRow]:
     """Connections of which tuning runs alone were made at a depth: they diverge if all of these did."""
     trials, found = results.trials(), []
-    contests = [contest for contest, _ in results.contests()]
-    for setting, part in groups(trials, [*CONTEST, "depth", "block", "start"]):
-        contest = {name: setting[name] for name in CONTEST}
+    contests = [{name: contest[name] for name in ANYWHERE} for contest, _ in results.contests()]
+    for setting, part in groups(trials, [*ANYWHERE, "depth", "block", "start"]):
+        contest = {name: setting[name] for name in ANYWHERE}
         row = _identity(contest, setting)
         if contest in contests and tuple(row[name] for name in IDENTITY) not in known:
             diverged = part["status"].eq(Status.DIVERGED).all()
