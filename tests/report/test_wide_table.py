@@ -29,6 +29,7 @@ from highway_bench.report.choice.ranking import CRITERIA, depths_of, ranking
 from highway_bench.report.choice.table import finals_of, wide_table
 from highway_bench.results.known import FOLDER
 from highway_bench.results.schema import Row
+from highway_bench.success.ladder import NOT_RUN
 
 Make = dict[str, Callable[..., Any]]
 PLAIN = [1.0, 1.1, 1.2, 1.1, 1.0, 1.1, 1.2, 1.0]
@@ -92,6 +93,14 @@ def test_a_connection_of_which_a_seed_diverged_does_not_train(make: Make) -> Non
     losses: dict[str, list[float | None]] = {**LOSSES, "residual": [*(LOSSES["residual"] * 2)[:9], None]}
     own = of(make, rows_with(make, losses))["residual"]
     assert (own["outcome"], own["trains"], own["seeds"]) == ("diverges", 9, 10)
+
+
+def test_what_was_only_tuned_stays_where_finals_ran_on_two_machines(make: Make) -> None:
+    finals = rows_with(make, {"plain": [0.1] * 5, "pre-norm": [0.02] * 5})
+    tuned = [row | {"trial": 0} for row in rows_with(make, {"rezero": [0.01, 0.02]})]
+    moved = [row | {"machine": "another"} if row["seed"] == 4 else row for row in finals]
+    for rows in (finals, moved):
+        assert of(make, [*rows, *tuned])["rezero"]["outcome"] == NOT_RUN
 
 
 def test_of_fewer_than_five_seeds_in_common_there_is_no_word(make: Make) -> None:
