@@ -15,14 +15,13 @@ from highway_bench.advice.wide_rows import wide_rows
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import rows_of
 from highway_bench.report import columns as column
+from highway_bench.report import page as common
 from highway_bench.report.choice.columns import typed
 from highway_bench.report.choice.known import known_answers
 from highway_bench.report.choice.ranking import kinds_of
 from highway_bench.report.choice.screen import screen
 from highway_bench.report.columns import Column, Shown
 from highway_bench.report.format import NONE, quantity, three
-from highway_bench.report.page import PAGE
-from highway_bench.report.page import write_page as page_file
 from highway_bench.results.store import Store
 
 
@@ -40,7 +39,7 @@ def write_page(advice: Advice, folder: Path, store: Store) -> Advice:
         advice = replace(advice, notes=[f"By held-out loss: {by_score['say']}", *advice.notes])
     shown["here"] = f"By training loss, {advice.about['layer']}: {advice.headline.removesuffix('.')}"
     tables = [in_words(advice), finalists_table(advice), every_table(advice)]
-    page = page_file(results, folder / PAGE, shown, subtitle(advice), tables)
+    page = common.write_page(results, folder / common.PAGE, shown, subtitle(advice), tables)
     return replace(advice, page=page)
 
 

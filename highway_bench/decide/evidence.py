@@ -32,7 +32,7 @@ ONE_SEED = TUNING_SEEDS[:1]
 def equal_width() -> Part:
     """Highway of vision in conv at plain's width, as it has in conv-pair; at equal parameters it has 11 features.
 
-    Deeper than 10 layers nothing is trained, so that lower rates, longer runs and this part stay in 5 core-hours.
+    It ends at 10 layers: lower rates, longer runs and this part share five core-hours.
     """
     of_highway = next(one for one in vision.vision().only(["conv"]).candidates if one.template.block == "highway")
     cell = of_highway.template.but(match="width", start=None, depth=1)
