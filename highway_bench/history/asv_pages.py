@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from highway_bench.asv_suite.series import SERIES, Suite
 from highway_bench.history.files import Result, by_parameters, read_json, write_json, write_text
+from highway_bench.history.gaps import Gap
 from highway_bench.history.lines import Followed, Rise
 
 LABELS = 8  # of commits on a graph, at most
@@ -71,6 +72,32 @@ def arrange(path: Path, measured: Collection[str]) -> None:
             labelled.append((revision, name))
     index["tags"] |= {name[:7]: revision for revision, name in labelled}
     write_json(path, index)
+
+
+def label_gaps(path: Path, gaps: Iterable[tuple[int, int, Gap]]) -> None:
+    """Label on the graphs the commits that have no point, with their numbers on asv's axis and their dates:
+    ``0123abcd does not import``."""
+    index = read_json(path)
+    for number, date, gap in gaps:
+        index["tags"][gap.reason.partition(":")[0]] = number
+        index["revision_to_hash"][str(number)], index["revision_to_date"][str(number)] = gap.commit, date
+    write_json(path, index)
+
+
+def draw_worst(html: Path, results: Iterable[Result], revisions: Mapping[str, int]) -> None:
+    """Draw in asv's grid, for each benchmark, the series that grew most since its first point: the largest ratio at
+    each commit. The mean of all, which asv draws, hides one block that regressed."""
+    first: dict[tuple[str, str], float] = {}
+    worst: dict[str, dict[int, float]] = {}
+    for result in sorted(results, key=lambda one: revisions[one.commit]):
+        for name, point in result.points.items():
+            before = first.setdefault((result.path.parent.name + result.data["env_name"], name), point.value)
+            if before > 0:
+                at = worst.setdefault(name.partition("(")[0], {})
+                number = revisions[result.commit]
+                at[number] = max(at.get(number, 0.0), point.value / before)
+    for name, at in worst.items():
+        write_text(html / "graphs/summary" / f"{name}.json", json.dumps(list(at.items())))
 
 
 def name_series(html: Path, suite: Suite) -> str | None:

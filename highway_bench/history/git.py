@@ -88,6 +88,12 @@ def line_of(root: Path) -> list[str]:
     return git(root, "rev-list", "--first-parent", "--reverse", "HEAD").split()
 
 
+def revisions(root: Path) -> dict[str, int]:
+    """The number of every commit on the pages' axis, which asv counts so."""
+    commits = git(root, "rev-list", "--all", "--date-order", "--reverse").split()
+    return {commit: number for number, commit in enumerate(commits)}
+
+
 def is_dirty(root: Path, *paths: str) -> bool:
     """Whether measured files (by default all; else those in ``paths``) differ from HEAD, or are new and not ignored.
 

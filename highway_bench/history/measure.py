@@ -30,6 +30,7 @@ from highway_bench.history.files import (
     result_paths,
     write_json,
 )
+from highway_bench.history.gaps import forget_gap, store_gap
 from highway_bench.history.importing import HASH, NO_COMMIT
 from highway_bench.history.machine import Machine, check_clash, write_entry
 from highway_bench.history.paths import CONFIGURATION, Paths
@@ -104,7 +105,12 @@ def measure_here(
     with writing(target):  # before minutes of measuring
         target.mkdir(parents=True, exist_ok=True)
         TemporaryFile(dir=target).close()
-    check_import(paths, full, machine.device, path_of(paths.root))
+    try:
+        check_import(paths, full, machine.device, path_of(paths.root))
+    except NotImported as reason:
+        if target == paths.results:
+            store_gap(target / machine.name, full, reason)
+        raise
     arguments = ["-E", "current", "--set-commit-hash", full]
     environment = {
         "HIGHWAY_BENCH_HISTORY_COMMIT": full,
@@ -132,8 +138,8 @@ def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = Tr
     """Build, install and measure each commit of the range ``span``, oldest first; each point is stored at once.
 
     Commits with a point of this python and torch (a full one unless ``quick``) are left out unless ``replace``. Commits
-    that do not build, or predate the benchmarks, get no point and are listed in ``without``. Raises ``BadInput`` for
-    uncommitted changes in the benchmarks, which all commits use.
+    that do not build or import, or predate the benchmarks, get no point and are listed in ``without``. Raises
+    ``BadInput`` for uncommitted changes in the benchmarks, which all commits use.
     """
     git.check_not_shallow(paths.root)
     shared = (paths.benchmarks.relative_to(paths.root).as_posix(), "highway_bench", CONFIGURATION)
@@ -155,6 +161,7 @@ def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = Tr
             packages = build(paths, one)  # where asv finds it
             check_import(paths, one, machine.device, [str(packages), *sys.path], packages)
         except (NotBuilt, NotImported) as reason:
+            store_gap(paths.results / machine.name, one, reason)
             measured.without.append(reason)
             continue
         listed = paths.working / "commits.txt"
@@ -246,6 +253,7 @@ def moved(point: Result, target: Path, tree: str | None = None) -> Result:
     copy_file(point.path.with_name(MACHINE), folder / MACHINE)
     write_json(folder / point.path.name, point.data | ({"tree": tree} if tree else {}))
     forget_verdicts(folder, point.commit)
+    forget_gap(folder, point.commit)
     if before is not None and before.path.parent != folder:
         before.path.unlink()
     shutil.rmtree(point.path.parents[1])

@@ -11,7 +11,14 @@ from typing import Any
 from highway_bench.errors import NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.asv_command import AsvFailed, asv
-from highway_bench.history.asv_pages import arrange, keep_measured, list_regressions, name_series
+from highway_bench.history.asv_pages import (
+    arrange,
+    draw_worst,
+    keep_measured,
+    label_gaps,
+    list_regressions,
+    name_series,
+)
 from highway_bench.history.files import (
     BENCHMARKS,
     MACHINE,
@@ -21,6 +28,7 @@ from highway_bench.history.files import (
     result_paths,
     use_present_names,
 )
+from highway_bench.history.gaps import read_gaps
 from highway_bench.history.gate import rises_to_list
 from highway_bench.history.machine import entry, write_entry
 from highway_bench.history.paths import Paths
@@ -70,7 +78,15 @@ def publish(paths: Paths, *, scripts: bool = True) -> Published:
     status = asv(paths, "publish", ["--no-pull"], changes, quiet=True)
     if status:
         raise AsvFailed(f"asv publish ended with status {status}; its output is above")
+    revisions, on_line = git.revisions(paths.root), set(git.line_of(paths.root))
+    every = {gap for name in machines for gap in read_gaps(paths.shown / name) if gap.commit in on_line}
+    gaps = sorted(every, key=lambda gap: revisions[gap.commit])
+    lines += [f"no point: {gap.reason}" for gap in gaps]
     arrange(paths.html / "index.json", {result.commit for result in results})
+    label_gaps(
+        paths.html / "index.json", [(revisions[gap.commit], git.date_of(paths.root, gap.commit), gap) for gap in gaps]
+    )
+    draw_worst(paths.html, results, revisions)
     list_regressions(paths.html, rises_to_list(paths), str(paths.configuration()["project"]))
     if reason := name_series(paths.html, paths.suite()):
         lines.append(reason)

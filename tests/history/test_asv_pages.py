@@ -11,6 +11,7 @@ from asv.step_detect import detect_regressions, detect_steps
 from highway_bench.history import Paths, git
 from highway_bench.history.asv_pages import SCRIPTS, keep_measured, name_series
 from highway_bench.history.files import read_result, write_json
+from highway_bench.history.gaps import store_gap
 from highway_bench.history.gate import accepted_rises, gate, points_of_machines, recent_commits
 from highway_bench.history.limits import WINDOW
 from highway_bench.history.lines import LEVEL, lines_of, rises
@@ -58,6 +59,21 @@ def test_what_the_gate_calls_clean_is_not_on_the_page(throwaway, write_point) ->
     assert not gate(throwaway.paths).findings
     publish(throwaway.paths, scripts=False)
     assert json.loads((throwaway.paths.html / "regressions.json").read_text()) == {"regressions": []}
+
+
+def test_a_commit_without_a_point_is_labelled_and_the_grid_shows_the_series_that_grew_most(
+    throwaway, write_point
+) -> None:
+    planted_points(throwaway, write_point, [1.0, 1.0])
+    broken = throwaway.commit("does not import")
+    store_gap(throwaway.paths.results / throwaway.machine.name, broken, Exception(f"{broken[:8]} does not import: x"))
+    planted_points(throwaway, write_point, [1.2])
+    published = publish(throwaway.paths, scripts=False)
+    assert published.lines == [f"no point: {broken[:8]} does not import: x"]
+    index = json.loads((throwaway.paths.html / "index.json").read_text())
+    assert index["revision_to_hash"][str(index["tags"][f"{broken[:8]} does not import"])] == broken
+    graph = json.loads((throwaway.paths.html / f"graphs/summary/{STEP}.json").read_text())
+    assert [ratio for _, ratio in graph] == pytest.approx([1.0, 1.001, 1.2], abs=1e-3)
 
 
 def test_asvs_own_search_finds_nothing_in_the_committed_points_that_the_gate_calls_clean() -> None:

@@ -17,6 +17,7 @@ import pytest
 import highway_bench.history.measure as measuring
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.files import read_result, read_results, result_paths
+from highway_bench.history.gaps import Gap, read_gaps
 from highway_bench.history.git import has_git, is_dirty
 from highway_bench.history.machine import entry
 from highway_bench.history.measure import measure_here, measure_range
@@ -76,6 +77,8 @@ def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
     measured = measure_range(throwaway.paths, throwaway.machine, f"{old}..HEAD~1")
     assert set(measured.results) == {good, head}
     assert [str(line)[:8] for line in measured.without] == [broken[:8]]
+    (gap,) = read_gaps(throwaway.paths.results / throwaway.machine.name)
+    assert gap == Gap(broken, str(measured.without[0]))
     with pytest.raises(NothingMeasured, match="predates"):
         measure_range(throwaway.paths, throwaway.machine, old)
     # The commit's own package was measured, not the checkout's, and both ways have the same identity.
