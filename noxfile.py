@@ -24,7 +24,7 @@ nox.needs_version = ">=2026.7.11"
 nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["tests"]
-nox.options.error_on_missing_interpreters = "torch-free" not in sys.argv  # which skips a Python that is not installed
+nox.options.error_on_missing_interpreters = True
 
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 STORE = Path("reports/results.sqlite")
@@ -32,16 +32,14 @@ UNDECIDED = 5  # exit status of the gate
 PAGE = Path("reports/page/index.html")
 DOCS = Path("reports/docs")
 WIDTH = shutil.get_terminal_size(fallback=(160, 24)).columns
-PYTHONS = ("3.11", "3.12", "3.13")
-TORCH_FREE = (
-    "tests/report",
-    "tests/results",
-    "tests/test_import_time.py",
-    "tests/test_registry.py",
-    "tests/success",
-    "tests/test_terminal.py",
-    "--ignore=tests/report/test_every_metric.py",  # compares the tasks' metrics with the report's, and so needs torch
-)
+PROOFS = {  # by name, its module and the arguments without any
+    **{
+        name: (f"benches.proofs.{name.replace('-', '_')}", ())
+        for name in ("gate", "load", "advice", "advice-docs", "cost", "large-store", "cluster-overhead", "cluster-rows")
+    },
+    "faults": ("pytest", ("tests/faults", "tests/cluster/test_cluster.py", "-k", "faults or check_chain")),
+    "cluster": ("pytest", ("tests/cluster",)),
+}
 ARCHIVES = ("wheel", "sdist")
 NOT_BUILT = shutil.ignore_patterns(".git", ".nox", ".venv", ".*_cache", "__pycache__", "build", "dist", "reports")
 VERSIONS = {"lowest": "3.11", "notebook": "3.12", "newest": "3.13"}  # the Python of each set in tests/versions
@@ -187,39 +185,21 @@ def gate(session: nox.Session) -> None:
     run(session, "highway-bench", "history", "gate", "--measure", *session.posargs, success_codes=[0, UNDECIDED])
 
 
-@nox.session(name="gate-proof")
-def gate_proof(session: nox.Session) -> None:
-    """How often the gate is wrong: add processes to a pool (-- collect --load 2), or judge it (-- judge)."""
-    install(session, "-e", ".[history]")
-    run(session, "python", "-m", "benches.gate_proof", *session.posargs)
+@nox.session
+def proof(session: nox.Session) -> None:
+    """Prove the tool itself: -- NAME (see PROOFS), and arguments of the proof, whose file says what it measures.
 
-
-@nox.session(name="load-proof")
-def load_proof(session: nox.Session) -> None:
-    """Whether ratios hold on a busy machine: time standard's grid (-- collect --load 2), or compare (-- judge)."""
-    install(session, "-e", ".[history]")
-    run(session, "python", "-m", "benches.load_proof", *session.posargs)
-
-
-@nox.session(name="advice-proof")
-def advice_proof(session: nox.Session) -> None:
-    """How often an advice is right: make some more (-- collect --known FILE), or count (-- judge)."""
-    install(session, "-e", ".")
-    run(session, "python", "-m", "benches.advice_proof", *session.posargs)
-
-
-@nox.session(name="advice-docs")
-def advice_docs(session: nox.Session) -> None:
-    """Make the advices of docs/advice.md and write them there; ten minutes for each advice."""
-    install(session, "-e", ".")
-    run(session, "python", "-m", "benches.advice_docs", *session.posargs)
-
-
-@nox.session(name="cost-known")
-def cost_known(session: nox.Session) -> None:
-    """Predict time and memory of runs, measure them, and print the table (-- --minutes 5 --rows FILE goes on)."""
-    install(session, "-e", ".")
-    run(session, "python", "-m", "benches.cost_known", *session.posargs)
+    The faults, 200 kills, 20 lost nodes and 10,000 bad inputs, take up to an hour and write their figures to
+    reports/faults.json. In pieces, each going on where the last one ended: HIGHWAY_BENCH_CHAIN=folder
+    HIGHWAY_BENCH_KILLS=50 nox -s proof -- faults tests/faults/test_kills.py
+    """
+    name, *arguments = session.posargs or [""]
+    if name not in PROOFS:
+        session.error(f"name a proof: {', '.join(PROOFS)}")
+    install(session, "-e", ".[history,cluster]", groups=("tests",))
+    module, default = PROOFS[name]
+    full = {"HIGHWAY_BENCH_FAULTS": "full", "HIGHWAY_BENCH_FIGURES": str(Path("reports/faults.json").resolve())}
+    run(session, "python", "-m", module, *(arguments or default), env=full if name == "faults" else None)
 
 
 @nox.session
@@ -230,25 +210,10 @@ def compare(session: nox.Session) -> None:
 
 
 @nox.session
-def report(session: nox.Session) -> None:
-    """Write the page again from the store, without measuring; arguments go to highway-bench report."""
-    install_without_torch(session)
-    make_page(session, STORE, PAGE, *session.posargs)
-
-
-@nox.session
 def results(session: nox.Session) -> None:
     """Write the pages of docs/results from the committed rows; with -- --check, fail if they are not those."""
     install(session, "-e", ".[history]")
     session.run("python", "-m", "docs.pages", *session.posargs)
-
-
-def install_without_torch(session: nox.Session, *, groups: tuple[str, ...] = ()) -> None:
-    """Install the package and its requirements except torch, which takes several GB."""
-    install(
-        session, *(need for need in PYPROJECT["project"]["dependencies"] if not need.startswith("torch")), groups=groups
-    )
-    install(session, "--no-deps", "-e", ".")
 
 
 def make_page(session: nox.Session, store: Path, page: Path, *arguments: str) -> None:
@@ -311,39 +276,6 @@ def slow(session: nox.Session) -> None:
         "slow",
         *(session.posargs or ("-n", "auto", "tests", "benches")),
     )
-
-
-@nox.session
-def faults(session: nox.Session) -> None:
-    """Prove by faults that no result is lost: 200 kills, 20 lost nodes, 10,000 bad inputs; arguments go to pytest.
-
-    It takes up to an hour and writes its figures to reports/faults.json. In pieces, each going on where the last one
-    ended: HIGHWAY_BENCH_CHAIN=folder HIGHWAY_BENCH_KILLS=50 nox -s faults -- tests/faults/test_kills.py
-    """
-    install(session, "-e", ".[cluster]", groups=("tests",))
-    session.run(
-        "python",
-        "-m",
-        "pytest",
-        "--benchmark-disable",
-        *(session.posargs or ("tests/faults", "tests/cluster/test_cluster.py", "-k", "faults or check_chain")),
-        env={"HIGHWAY_BENCH_FAULTS": "full", "HIGHWAY_BENCH_FIGURES": str(Path("reports/faults.json").resolve())},
-    )
-
-
-@nox.session
-def cluster(session: nox.Session) -> None:
-    """Test the Ray engine on a cluster of several nodes, in a network of its own on this machine; arguments go to
-    pytest."""
-    install(session, "-e", ".[cluster]", groups=("tests",))
-    session.run("python", "-m", "pytest", *(session.posargs or ("tests/cluster",)))
-
-
-@nox.session(name="torch-free", python=PYTHONS)
-def torch_free(session: nox.Session) -> None:
-    """Test the modules that need no torch, on each installed Python; arguments go to pytest."""
-    install_without_torch(session, groups=("tests",))
-    session.run("python", "-m", "pytest", *(session.posargs or TORCH_FREE))
 
 
 @nox.session(reuse_venv=False)
@@ -451,15 +383,10 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check the code and its layout with ruff; arguments go to ruff check (--fix corrects what it can)."""
-    install(session, groups=("lint",))
+    """Check the code, its layout and the package's types: ruff, and mypy, strict; arguments go to ruff check (--fix
+    corrects what it can), and nothing else runs then."""
+    install(session, "-e", ".[history]", groups=("lint", "types"))
     session.run("ruff", "check", *(session.posargs or (".",)))
     if not session.posargs:
         session.run("ruff", "format", "--check", ".")
-
-
-@nox.session
-def types(session: nox.Session) -> None:
-    """Check the package's types with mypy, strict; arguments go to mypy."""
-    install(session, "-e", ".[history]", groups=("types",))
-    session.run("mypy", *session.posargs)
+        session.run("mypy")

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from benches import advice_proof
+from benches.proofs import advice as advice_proof
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict
 from highway_bench.advice.learning import Learning

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from benches import advice_docs
+from benches.proofs import advice_docs
 from highway_bench.advice.answer import Advice
 from highway_bench.advice.budget import halving_plan
 from highway_bench.advice.connections import Connection

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from benches import gate_judgements, gate_proof
+from benches.proofs import gate as gate_proof
+from benches.proofs import gate_judgements
 from highway_bench.history.verdicts import GateVerdict
 
 NAMES = ("plain dense 10", "highway dense 10")

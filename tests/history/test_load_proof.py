@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from benches import gate_proof, load_proof
+from benches.proofs import gate as gate_proof
+from benches.proofs import load as load_proof
 
 
 def line(load: str, **ratios: Any) -> str:

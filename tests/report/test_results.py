@@ -87,7 +87,7 @@ def test_results_of_a_store_and_of_its_rows_are_the_same(make: Make, tmp_path: P
 
 
 def test_what_the_registries_declare_travels_with_a_run() -> None:
-    pytest.importorskip("torch", reason="registries of blocks need torch; nox -s torch-free has none")
+    pytest.importorskip("torch", reason="registries of blocks need torch; which reading results does not")
     from highway_bench.execution.descriptions import descriptions
 
     cells = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benches import cost_known
+from benches.proofs import cost as cost_known
 from highway_bench.cell import Cell
 from highway_bench.results import Store
 

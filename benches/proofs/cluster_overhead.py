@@ -1,6 +1,6 @@
 """What an engine costs a cell: a run of many idle cells, by the local engine and by a Ray cluster of three nodes.
 
-python benches/cluster_overhead.py --cells 10000 --engine local ray
+    nox -s proof -- cluster-overhead --cells 10000 --engine local ray
 
 The cluster runs on this machine, so that the figure has its whole cost. For each engine, one line of JSON: the
 milliseconds a cell from the first result to the last, the seconds before the first one, and the resident memory after a
@@ -8,7 +8,7 @@ tenth of the cells and after all of them. The memory is that of this process, th
 cluster's first node: ``gcs_server``, the state of the cluster, and ``raylet``, the node's scheduler. In a network that
 others can reach, run it in a namespace that has only the loopback device:
 
-unshare -n python tests/cluster/loopback.py "$(command -v python)" benches/cluster_overhead.py
+    unshare -n python tests/cluster/loopback.py "$(command -v python)" -m benches.proofs.cluster_overhead
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=10_000)
     parser.add_argument("--engine", nargs="+", choices=["local", "ray"], default=["local", "ray"])
     given = parser.parse_args()
-    sys.path.append(str(Path(__file__).parent))  # of the plug-in; workers have it too
+    sys.path.append(str(Path(__file__).parents[1]))  # of the plug-in; workers have it too
     for engine in given.engine:
         if engine == "local":
             print(json.dumps(overhead(engine, given.cells, {})), flush=True)  # noqa: T201

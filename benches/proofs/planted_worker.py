@@ -1,4 +1,4 @@
-"""A measuring process whose steps take 5 % longer, by work that no count shows; ``gate_proof`` runs this file.
+"""A measuring process whose steps take 5 % longer, by work that no count shows; ``gate`` runs this file.
 
 The environment variable ``PLANTED`` is ``compute`` (a product of small matrices) or ``memory`` (copies through a buffer
 that no cache holds). How much of it makes the share is measured for each workload. Copies also evict the step's own
@@ -20,7 +20,7 @@ import numpy as np
 
 SHARES = {"compute": 0.05, "memory": 0.034}
 CHUNK, CHUNKS = 2**13, 2**10  # doubles: 64 KiB each, 64 MiB in all
-PACKAGE = Path(__file__).resolve().parents[1] / "highway_bench"
+PACKAGE = Path(__file__).resolve().parents[2] / "highway_bench"
 
 
 def compute() -> Callable[[], object]:

@@ -1,8 +1,8 @@
 """How well the cost of a run is known before it: predicted time and peak memory, and what was then measured.
 
-    nox -s cost-known                                # all settings, a quarter of an hour on two cores
-    nox -s cost-known -- --minutes 5                 # a part; the same command goes on
-    nox -s cost-known -- --rows docs/data/cost-known.jsonl
+    nox -s proof -- cost                    # all settings, a quarter of an hour on two cores
+    nox -s proof -- cost --minutes 5        # a part; the same command goes on
+    nox -s proof -- cost --rows docs/data/cost-known.jsonl
 
 A setting is a connection in a family, or in a user's layer, at one depth. Time and memory are predicted as
 ``--dry-run`` predicts them, from shallow networks. Then the task ``memory`` measures a step, and a training on digits
@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from benches.lines import add_line, read_lines
+from benches.proofs.lines import add_line, read_lines
 from highway_bench.cell import Cell
 from highway_bench.execution.progress import Event, Finished
 from highway_bench.execution.runner import run_cells
@@ -43,7 +43,7 @@ from highway_bench.tasks import tasks
 from highway_bench.tasks.predicted_peak import predicted_bytes
 from highway_bench.tasks.predicted_seconds import predicted_seconds
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ROOT / "examples/user_layers.py"
 USERS = "user_layers:feed_forward"
 CONNECTIONS = ("plain", "highway", "pre-norm", "hc-dynamic", "dense-average", "attn-residual")

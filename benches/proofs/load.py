@@ -3,9 +3,9 @@
 ``collect`` times the grid of ``standard`` once, next to a load if one is named, and adds a line with all its ratios to
 plain. ``judge`` compares each run under a load with the idle run before it on the same machine.
 
-    nox -s load-proof -- collect
-    nox -s load-proof -- collect --load 2 --runs 5
-    nox -s load-proof -- judge
+    nox -s proof -- load collect
+    nox -s proof -- load collect --load 2 --runs 5
+    nox -s proof -- load judge
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from statistics import median
 
 import pandas as pd
 
-from benches.lines import add_line, collected
-from benches.loads import run_command, running
+from benches.proofs.lines import add_line, collected
+from benches.proofs.loads import run_command, running
 from highway_bench.frames.results import open_results
 from highway_bench.history.machine import this_machine
 from highway_bench.measure.statistics import SHIFT_BY_WAITING
@@ -29,7 +29,7 @@ from highway_bench.provenance.git import git
 from highway_bench.report.markdown import markdown_table
 from highway_bench.report.ratio import PERCENT, is_decided
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "docs/data/load-proof.jsonl"
 COMMAND = ("run", "throughput", "--profile", "standard")
 CELL = ("block", "family", "depth", "seq_len", "threads")

@@ -4,8 +4,8 @@
 pool; run it at different hours. ``judge`` draws judgements from the pool, each process being used once, and prints
 their verdicts. The load ``work`` starts nothing: it is what the machine did anyhow, such as trainings.
 
-    nox -s gate-proof -- collect --load 2 --minutes 10
-    nox -s gate-proof -- judge
+    nox -s proof -- gate collect --load 2 --minutes 10
+    nox -s proof -- gate judge
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benches.gate_judgements import (
+from benches.proofs.gate_judgements import (
     DRIFT,
     POINT_PROCESSES,
     complete_runs,
@@ -29,8 +29,8 @@ from benches.gate_judgements import (
     of_kind,
     whole_runs,
 )
-from benches.lines import add_line, collected, read_lines
-from benches.loads import LOADS, run_command, running
+from benches.proofs.lines import add_line, collected, read_lines
+from benches.proofs.loads import LOADS, run_command, running
 from highway_bench.asv_suite.measuring import RATIO, SAMPLES, SECONDS
 from highway_bench.asv_suite.process import PackageProcess
 from highway_bench.asv_suite.series import HistoryCell
@@ -42,7 +42,7 @@ from highway_bench.history.verdicts import GateVerdict
 from highway_bench.provenance.git import git
 from highway_bench.report.markdown import markdown_table
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 POOL = ROOT / "docs/data/gate-proof.jsonl"
 BOOT = Path("/proc/sys/kernel/random/boot_id")  # a rented machine is another one after each start
 PLANTED = ("compute", "memory")

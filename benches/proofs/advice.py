@@ -3,8 +3,8 @@
 ``collect`` makes advices with fresh seeds, in turn of each kind, and adds a line for each to a file. Lines that are
 there are not measured again, and an advice that was interrupted goes on. ``judge`` counts.
 
-    nox -s advice-proof -- collect --known reports/decide.sqlite
-    nox -s advice-proof -- judge
+    nox -s proof -- advice collect --known reports/decide.sqlite
+    nox -s proof -- advice judge
 
 Kinds of lines: ``known``, a family and depth at which the trainings of ``decide`` in ``--known`` have one leader, by
 the rule of an advice's own finals; the advice asks what these trainings asked, with the same blocks, data, sizes,
@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benches.lines import add_line, collected, read_lines
+from benches.proofs.lines import add_line, collected, read_lines
 from highway_bench.advice.answer import Advice
 from highway_bench.advice.connections import Connection
 from highway_bench.advice.finals import QualityVerdict, judged
@@ -48,9 +48,9 @@ from highway_bench.report.format import NONE, listed
 from highway_bench.report.markdown import markdown_table
 from highway_bench.results import Store
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LINES = ROOT / "docs/data/advice-proof.jsonl"
-COPY = ROOT / "benches/pre_norm_copy.py"
+COPY = ROOT / "benches/proofs/pre_norm_copy.py"
 COPIED = ("dense", 20)  # the family and depth in which copies are compared
 KINDS = {"known": "the best is known", "copies": "pre-norm and a copy of it"}
 REPETITIONS = range(20 * RULES, 20 * RULES + 20)  # of each kind; other rules have other seeds

@@ -2,8 +2,8 @@
 
 An advice that was made before is read from ``reports/advice``, and an interrupted one goes on.
 
-    nox -s advice-docs
-    nox -s advice-docs -- --only feed-forward --minutes 10
+    nox -s proof -- advice-docs
+    nox -s proof -- advice-docs --only feed-forward --minutes 10
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from highway_bench.registry import make_importable
 from highway_bench.report.markdown import shown_lines
 from highway_bench.results import Store
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs/advice.md"
 LAYERS = ROOT / "examples"
 OUT = ROOT / ADVICES

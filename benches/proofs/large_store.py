@@ -1,6 +1,6 @@
 """How a store of a million rows is used: seconds until a run knows what is left, and until the page is written.
 
-    python -m benches.large_store docs/data/NAME.parquet
+    python -m benches.proofs.large_store docs/data/NAME.parquet
 
 The store holds the rows of a file in ``docs/data``, and copies of its cells with other seeds, until it has ``--rows``.
 ``NAME`` is best the file of a run of ``standard``. Prints one line of JSON.

@@ -1,6 +1,6 @@
 """Whether a Ray cluster of three nodes gives the rows of the local engine, for the trainings of a profile.
 
-    unshare -n python tests/cluster/loopback.py "$(command -v python)" -m benches.cluster_rows --profile standard
+    unshare -n python tests/cluster/loopback.py "$(command -v python)" -m benches.proofs.cluster_rows --profile standard
 
 The cluster runs on this machine, in a network that has only the loopback device. Prints one line of JSON: the cells,
 the rows without times, how many of them differ, and the seconds of both engines. The status is 1 if a row differs.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from benches.cluster_overhead import cluster
+from benches.proofs.cluster_overhead import cluster
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
 from highway_bench.results import Store
