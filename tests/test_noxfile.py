@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import nox
 import pytest
-
-nox = pytest.importorskip("nox", reason="python -m pip install nox")
 
 ROOT = Path(__file__).resolve().parents[1]
 ANSWER = "Which connection to use\nfailed: memory highway dense: oom\n2 cells: 1 ok, 1 oom\n"
@@ -116,6 +115,13 @@ def test_a_plan_is_printed_and_nothing_else(bench: Any) -> None:
     assert bench("--dry-run")[1] == ["run"]
 
 
+def test_every_proof_is_there(noxfile: Any) -> None:
+    modules = {module for module, _ in noxfile.PROOFS.values()} - {"pytest"}
+    assert all(importlib.util.find_spec(module) for module in modules)
+    with pytest.raises(SystemExit):
+        noxfile.proof.func(Session(["other"], {}, sys.stdout.write))
+
+
 class ReleaseSession(Session):
     """Runs git; the tests of a release are not run and end with ``status``."""
 
@@ -152,7 +158,8 @@ def git(*words: str) -> str:
 def test_a_release_is_tagged_only_where_that_is_asked_for(noxfile: Any, checkout: Path) -> None:
     session = ReleaseSession([], {}, sys.stdout.write)
     noxfile.release.func(session)
-    assert session.commands == ["-m nox -s package versions"]
+    page = "-m nox -s slow -- tests/interactive/test_notebook.py -k page"
+    assert session.commands == ["-m nox -s package versions", page]
     assert (git("tag"), git("status", "--porcelain"), git("rev-list", "--count", "HEAD")) == ("", "", "1")
     tested = git("rev-parse", "HEAD")
     noxfile.release.func(ReleaseSession(["--tag"], {}, sys.stdout.write))
