@@ -20,9 +20,9 @@ from highway_bench.peers.known import peers
 from highway_bench.peers.pair import PeerPair
 from highway_bench.peers.timing import OURS, PeerTimes, time_in_turn
 from highway_bench.tasks.base import CellCost, Task, tasks, value_of
+from highway_bench.tasks.from_cell import network_bytes
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.tasks.modes import EXECUTION_MODES
-from highway_bench.tasks.network_bytes import network_bytes
 from highway_bench.tasks.throughput import LIMIT, PRECISION, PROCESSES, budget_of
 from highway_bench.words import Word, one_of
 

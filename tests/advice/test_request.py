@@ -19,7 +19,7 @@ from highway_bench.data import make_dataset
 from highway_bench.decide.vision import vision
 from highway_bench.errors import BadInput
 from highway_bench.provenance import free_memory
-from highway_bench.tasks.predicted_peak import peak_by_depth
+from highway_bench.tasks.predicted_costs import peak_by_depth
 
 Ask = Callable[..., AdviceRequest]
 
