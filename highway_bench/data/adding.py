@@ -9,8 +9,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from highway_bench.data._generators import generators
-from highway_bench.data.base import Data, DataSet, Split, check_count, register_dataset
+from highway_bench.data.base import Data, DataSet, Split, check_count, generators, register_dataset
 
 
 @register_dataset(

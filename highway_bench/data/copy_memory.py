@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from highway_bench.data._generators import generators
-from highway_bench.data.base import Data, DataSet, Split, check_count, register_dataset
+from highway_bench.data.base import Data, DataSet, Split, check_count, generators, register_dataset
 
 MEMORY = 10  # symbols to remember
 SYMBOLS = 8

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 
 from highway_bench.data._digit_images import DigitImages
-from highway_bench.data._labels import commonest_share, label_entropy, stratified_rows
-from highway_bench.data.base import Data, Split, register_dataset
+from highway_bench.data.base import Data, Split, commonest_share, label_entropy, register_dataset, stratified_rows
 
 SPLIT_SEED = 1797
 TEST_ITEMS = 360

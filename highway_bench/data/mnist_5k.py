@@ -13,8 +13,7 @@ import torch
 from torch import nn
 
 from highway_bench.data._digit_images import DigitImages
-from highway_bench.data._labels import stratified_rows
-from highway_bench.data.base import Data, Split, check_count, register_dataset
+from highway_bench.data.base import Data, Split, check_count, register_dataset, stratified_rows
 from highway_bench.errors import BadInput
 
 SPLIT_SEED = 5000

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from highway_bench.data._generators import generators
-from highway_bench.data.base import IGNORED, Data, DataSet, Split, check_count, register_dataset
+from highway_bench.data.base import IGNORED, Data, DataSet, Split, check_count, generators, register_dataset
 from highway_bench.errors import BadInput
 
 NEARNESS = 0.01  # exponent a of the source's power law: more queries soon after the pairs than late

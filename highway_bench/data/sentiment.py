@@ -10,10 +10,17 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 import numpy as np
 import torch
 
-from highway_bench.data._labels import commonest_share, label_entropy, stratified_rows
-from highway_bench.data._vader import CORPORA, absent, fetch_corpora, find, read_ratings
-from highway_bench.data._words import Vocabulary, tokenise
-from highway_bench.data.base import Data, DataSet, Split, check_count, register_dataset
+from highway_bench.data._texts import CORPORA, Vocabulary, absent, fetch_corpora, find, read_ratings, tokenise
+from highway_bench.data.base import (
+    Data,
+    DataSet,
+    Split,
+    check_count,
+    commonest_share,
+    label_entropy,
+    register_dataset,
+    stratified_rows,
+)
 from highway_bench.errors import BadInput
 
 SPLIT_SEED = 2014

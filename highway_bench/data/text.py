@@ -10,10 +10,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import torch
 
-from highway_bench.data._hub import library_missing, read_columns
-from highway_bench.data._labels import commonest_share, label_entropy
-from highway_bench.data._words import Vocabulary, tokenise
-from highway_bench.data.base import Data, DataSet, Split, check_count, register_dataset
+from highway_bench.data._files import library_missing, read_columns
+from highway_bench.data._texts import Vocabulary, tokenise
+from highway_bench.data.base import Data, DataSet, Split, check_count, commonest_share, label_entropy, register_dataset
 from highway_bench.errors import BadInput
 
 
