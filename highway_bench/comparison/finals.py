@@ -9,9 +9,9 @@ from typing import Any, Final
 import pandas as pd
 
 from highway_bench.cell import canonical
-from highway_bench.frames.rows import block_label, groups, rows_of
+from highway_bench.frames.rows import block_label, fresh, groups, rows_of
 from highway_bench.results.schema import OUTCOMES, PROTOCOL
-from highway_bench.success.rates import Fresh, counting
+from highway_bench.success.rates import counting
 
 SETTING: Final = (
     "family",
@@ -66,11 +66,8 @@ def finals(rows: pd.DataFrame) -> pd.DataFrame:
 def _counting(runs: pd.DataFrame) -> float:
     """The learning rate that counts of the finals of one connection and depth."""
     newest_last = runs.sort_values("time_utc", kind="stable").drop_duplicates("rate", keep="last")["rate"]
-    return counting({rate: _fresh(runs[runs["rate"] == rate]) for rate in newest_last})
-
-
-def _fresh(runs: pd.DataFrame) -> Fresh:
-    return Fresh(int(runs["success"].sum()), int(runs["loss"].isna().sum()), len(runs))
+    at = {rate: runs[runs["rate"] == rate] for rate in newest_last}
+    return counting({rate: fresh(part["success"], part["loss"].isna()) for rate, part in at.items()})
 
 
 def alike(table: pd.DataFrame, values: Mapping[str, Any], columns: Sequence[str]) -> pd.DataFrame:
