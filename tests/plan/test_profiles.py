@@ -12,8 +12,7 @@ import torch
 
 from highway_bench.blocks import blocks, register_block
 from highway_bench.cell import Cell
-from highway_bench.decide.dense import dense
-from highway_bench.decide.vision import vision
+from highway_bench.decide.part import dense, vision
 from highway_bench.errors import UnknownName
 from highway_bench.execution.progress import TimeLeft
 from highway_bench.families import families, make_family, register_family
