@@ -24,6 +24,7 @@ from highway_bench.tasks.from_cell import pinned
 
 SCHEDULES = (0.25, 0.5, 1, 2, 4)
 """Times the steps of the reference's whole schedules."""
+RUNG_SEEDS = 3
 TUNED_SCHEDULES = (0.25, 4)
 """Those with learning rates of their own; the others have that of the part."""
 TEXT = (REFERENCE, "residual", "highway-free", "branch-scaled", "layerscale", "deepnorm")
@@ -40,7 +41,7 @@ class RankedPart(Part):
     """At the first depth every start of a block is tried with one seed a rate; the start of the lowest loss goes on.
 
     At each depth, the ``leaders`` blocks of the lowest losses get ``leader_seeds`` seeds. The reference's schedules of
-    ``rungs`` times ``rung_steps`` train at ``rung_depth`` with ``rung_seeds`` seeds.
+    ``rungs`` times ``rung_steps`` train at ``rung_depth`` with three seeds.
     """
 
     leaders: int = 0
@@ -48,7 +49,6 @@ class RankedPart(Part):
     rungs: Sequence[float] = ()
     rung_steps: int = 0
     rung_depth: int = 0
-    rung_seeds: int = 3
 
     def pending(self, trainings: Trainings) -> list[Cell]:
         tries = (one.tries(one.depths[0], one.first, trainings, TUNING_SEEDS[:1]) for one in self.candidates)
@@ -73,7 +73,7 @@ class RankedPart(Part):
         """The runs of the reference's schedules, which give no verdict."""
         reference = next(one for one in candidates if one.template.block == REFERENCE)
         for rung in self.rungs:
-            one = replace(scheduled(reference, round(rung * self.rung_steps)), fresh=range(self.rung_seeds), more=())
+            one = replace(scheduled(reference, round(rung * self.rung_steps)), fresh=range(RUNG_SEEDS), more=())
             one = replace(one, depths=(self.rung_depth,), longer=1)
             if rung in TUNED_SCHEDULES:
                 yield from one.pending(trainings)
