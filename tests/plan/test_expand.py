@@ -22,7 +22,7 @@ from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES, Profile
 from highway_bench.plan.selection import Selection
 from highway_bench.plan.settings import FIRST_SGD_RATES
-from highway_bench.provenance.gpu import Gpu
+from highway_bench.provenance.free_memory import Gpu
 from highway_bench.tasks import tasks
 from highway_bench.tasks.training_cells import SEARCH_SEED
 from tests.combinations import TASKS
