@@ -84,18 +84,15 @@ def trials(rows: pd.DataFrame) -> pd.DataFrame:
     return one_contest_across_machines(by_cell(frame[frame["trial"].notna()], METRICS))
 
 
-def one_contest_across_machines(
-    runs: pd.DataFrame, key: Sequence[str] = ("block", "depth", "seed", "trial")
-) -> pd.DataFrame:
+def one_contest_across_machines(runs: pd.DataFrame) -> pd.DataFrame:
     """``runs`` with the column ``ran_on``, the machine of each; ``machine`` is that of the contest.
 
-    Losses belong to no machine. If the runs of a contest were made on several machines and none of them twice, by
-    ``key``, they stay one contest, on the machine of most runs. If some were made on several machines, contests stay
-    apart.
+    Losses belong to no machine. If the runs of a contest were made on several machines and none of them twice, they
+    stay one contest, on the machine of most runs. If some were made on several machines, contests stay apart.
     """
     runs = runs.assign(ran_on=runs["machine"])
     for _, part in groups(runs, ANYWHERE):
-        if len(set(part["machine"])) > 1 and not part.duplicated([*key]).any():
+        if len(set(part["machine"])) > 1 and not part.duplicated(["block", "depth", "seed", "trial"]).any():
             runs.loc[part.index, "machine"] = part["machine"].mode().iloc[0]
             runs.loc[part.index, "machine_label"] = ""
     return runs

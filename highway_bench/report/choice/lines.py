@@ -134,7 +134,7 @@ def measured_here(table: pd.DataFrame) -> pd.DataFrame:
     return table[here.groupby([table[name] for name in COLUMN]).transform("any")]
 
 
-def taken(table: pd.DataFrame, *, most: int | None = None) -> Shown:
+def taken(table: pd.DataFrame) -> Shown:
     """Which connection to take by held-out score, with what it costs and how sure that is, by kind and depth."""
     found = rankings_of(table)
     repeated = [column.words("here", "repeated here")] if table["repeated"].notna().any() else []
@@ -153,7 +153,6 @@ def taken(table: pd.DataFrame, *, most: int | None = None) -> Shown:
             column.words("seeds", "seeds that train"),
             *repeated,
         ],
-        most=most,
     )
 
 

@@ -24,7 +24,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from highway_bench.frames.results import Results
 from highway_bench.registry import Registry
-from highway_bench.report.format import quantity
 from highway_bench.report.style import NEUTRAL, RC, Style
 
 WIDTH: Final = 4.8
@@ -219,8 +218,8 @@ def mark(marker: str, label: str, colour: str = NEUTRAL, *, filled: bool = True,
     )
 
 
-def log_axis(axes: Axes, which: Literal["x", "y"], unit: str = "1", *, at: Iterable[float] | None = None) -> None:
-    """Make an axis logarithmic, with ticks such as 10 ms instead of powers of ten. ``at`` fixes their positions."""
+def log_axis(axes: Axes, which: Literal["x", "y"], *, at: Iterable[float] | None = None) -> None:
+    """Make an axis logarithmic, with ticks such as 100 instead of powers of ten. ``at`` fixes their positions."""
     axis: Axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     low, high = sorted(axis.get_view_interval())
@@ -235,16 +234,9 @@ def log_axis(axes: Axes, which: Literal["x", "y"], unit: str = "1", *, at: Itera
         axis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
     else:
         axis.set_major_locator(LogLocator(numticks=7))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value, unit)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0e}" if value < 1e-3 else f"{value:,.10g}"))
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
-
-
-def _tick(value: float, unit: str) -> str:
-    if unit == "1":
-        return f"{value:.0e}" if value < 1e-3 else f"{value:,.10g}"
-    number, _, rest = quantity(value, unit).partition(" ")
-    return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {rest}"
 
 
 def title_size(names: Iterable[str]) -> float:

@@ -84,7 +84,7 @@ def _panels(
     return panels
 
 
-def draw_difference(axes: Axes, rows: WideRows, styles: Mapping[str, Style], unit: str = "nat") -> None:
+def draw_difference(axes: Axes, rows: WideRows, styles: Mapping[str, Style], unit: str) -> None:
     """Draw a row per connection: ``rows`` are those of the wide table with a difference to pre-norm, of one depth."""
     axes.axvline(0, color=NEUTRAL, linewidth=0.8)
     if unit == "bits":
@@ -107,7 +107,7 @@ def front(rows: WideRows) -> WideRows:
     return best
 
 
-def draw_quality(axes: Axes, rows: WideRows, styles: Mapping[str, Style], unit: str = "nat") -> None:
+def draw_quality(axes: Axes, rows: WideRows, styles: Mapping[str, Style], unit: str) -> None:
     """Draw one mark per connection and the front: ``rows`` are those of the wide table that train, of one depth."""
     for row in rows:
         style = styles[row["connection"]]
