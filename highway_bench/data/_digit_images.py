@@ -18,7 +18,7 @@ import re
 import struct
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,23 +49,14 @@ SIDE = 28
 class DigitImages(DataSet):
     """Images (1, side, side) of the digits 0 to 9."""
 
+    input_kind = "image"
+    target_kind = "class"
+    outputs = 10
     side: ClassVar[int]
-
-    @property
-    def input_kind(self) -> Literal["image"]:
-        return "image"
-
-    @property
-    def target_kind(self) -> Literal["class"]:
-        return "class"
 
     @property
     def input_shape(self) -> tuple[int, ...]:
         return (1, self.side, self.side)
-
-    @property
-    def outputs(self) -> int:
-        return 10
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:

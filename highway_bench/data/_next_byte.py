@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -75,6 +75,10 @@ class NextByte(DataSet):
     A run succeeds at the held-out loss of a byte trigram (``witten_bell_loss``) that is fitted on the training part.
     """
 
+    input_kind = "tokens"
+    target_kind = "token"
+    outputs = BYTES + 1
+    vocabulary = BYTES + 1
     causal: ClassVar[bool] = True
     byte_targets: ClassVar[bool] = True
     called: ClassVar[str]
@@ -91,24 +95,8 @@ class NextByte(DataSet):
         """The training part and the held-out part of the text."""
 
     @property
-    def input_kind(self) -> Literal["tokens"]:
-        return "tokens"
-
-    @property
-    def target_kind(self) -> Literal["token"]:
-        return "token"
-
-    @property
     def input_shape(self) -> tuple[int, ...]:
         return (self.length,)
-
-    @property
-    def outputs(self) -> int:
-        return BYTES + 1
-
-    @property
-    def vocabulary(self) -> int:
-        return BYTES + 1
 
     @property
     def chance_loss(self) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 import torch
@@ -40,6 +39,11 @@ class CopyMemory(DataSet):
     time. Label such results; a statement about memory needs a layer of one direction.
     """
 
+    input_kind = "tokens"
+    target_kind = "token"
+    outputs = SYMBOLS + 1
+    vocabulary = MARKER + 1
+
     length: int = 50
     size: int = 10_000
     test_size: int = 1_000
@@ -50,24 +54,8 @@ class CopyMemory(DataSet):
         check_count("test_size", self.test_size, least=1)
 
     @property
-    def input_kind(self) -> Literal["tokens"]:
-        return "tokens"
-
-    @property
-    def target_kind(self) -> Literal["token"]:
-        return "token"
-
-    @property
     def input_shape(self) -> tuple[int, ...]:
         return (self.length + 2 * MEMORY,)
-
-    @property
-    def outputs(self) -> int:
-        return SYMBOLS + 1
-
-    @property
-    def vocabulary(self) -> int:
-        return MARKER + 1
 
     @property
     def chance_loss(self) -> float:

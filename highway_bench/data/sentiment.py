@@ -47,6 +47,9 @@ class Sentiment(DataSet):
     the number of steps of every row: no review has more than 64 words, and the one tweet that has (78) is cut off.
     """
 
+    input_kind = "tokens"
+    target_kind = "class"
+    outputs = 2
     padded: ClassVar[bool] = True
 
     corpus: CorpusName = "movie-reviews"
@@ -60,20 +63,8 @@ class Sentiment(DataSet):
         check_count("min_count", self.min_count, least=1)
 
     @property
-    def input_kind(self) -> Literal["tokens"]:
-        return "tokens"
-
-    @property
-    def target_kind(self) -> Literal["class"]:
-        return "class"
-
-    @property
     def input_shape(self) -> tuple[int, ...]:
         return (self.length,)
-
-    @property
-    def outputs(self) -> int:
-        return 2
 
     @property
     def vocabulary(self) -> int:
