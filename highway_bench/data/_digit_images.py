@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from highway_bench.data._files import contents_of, searched_folders
-from highway_bench.data.base import DataSet
+from highway_bench.data.base import Data, DataSet, Split, stratified_rows
 from highway_bench.errors import BadInput
 
 UNSIGNED_BYTE = 0x08
@@ -57,6 +59,13 @@ class DigitImages(DataSet):
     @property
     def input_shape(self) -> tuple[int, ...]:
         return (1, self.side, self.side)
+
+
+def stratified(pixels: Tensor, labels: NDArray[np.int64], *, test: int, seed: int) -> Data:
+    """Images and their ``labels`` in a fixed stratified split with ``test`` test items."""
+    classes = torch.from_numpy(labels)
+    train, held_out = stratified_rows(labels, test=test, seed=seed)
+    return Data(Split(pixels[train], classes[train]), Split(pixels[held_out], classes[held_out]))
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:

@@ -18,6 +18,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 import torch
+from torch import Tensor, nn
 
 from highway_bench.cell import Cell
 from highway_bench.data import DataSet, Split
@@ -150,8 +151,7 @@ def stack_bytes(cell: Cell) -> StepBytes:
 
 def training_bytes(cell: Cell, dataset: DataSet) -> StepBytes:
     """Of a training step on a batch of random items without padding."""
-    network = cell_network(cell).train()
-    inputs, targets = (to_device(part, *device_and_dtype(network)) for part in batch_of(dataset, cell.batch_size))
+    network, inputs, targets = network_and_batch(cell, dataset)
     report = measure_memory(
         network,
         lambda: loss_of(network(inputs), targets, dataset.target_kind),
@@ -167,6 +167,13 @@ def recipe_of(cell: Cell) -> Recipe:
 
 
 OPTIMISERS: Final = ("optimiser", "momentum")  # the words of a recipe on which a step's cost depends
+
+
+def network_and_batch(cell: Cell, dataset: DataSet) -> tuple[nn.Module, Tensor, Tensor]:
+    """The cell's network in training, and random inputs and targets for it."""
+    network = cell_network(cell).train()
+    inputs, targets = (to_device(part, *device_and_dtype(network)) for part in batch_of(dataset, cell.batch_size))
+    return network, inputs, targets
 
 
 def batch_of(dataset: DataSet, items: int) -> Split:
@@ -207,8 +214,7 @@ def is_timed(cell: Cell) -> bool:
 def step_seconds(cell: Cell, dataset: DataSet) -> float:
     """Seconds of a training step of ``cell`` in its number of threads, on this machine as busy as it is."""
     with in_threads(cell.threads), torch.random.fork_rng(devices=[]):
-        network = cell_network(cell).train()
-        inputs, targets = (to_device(part, *device_and_dtype(network)) for part in batch_of(dataset, cell.batch_size))
+        network, inputs, targets = network_and_batch(cell, dataset)
         times = []
         for _ in range(WARM_UP + ROUNDS):
             start = time.perf_counter()
