@@ -37,7 +37,7 @@ from highway_bench.measure.precision import repeatable
 from highway_bench.measure.statistics import ratio_over_processes
 from highway_bench.network import build
 from highway_bench.tasks.from_cell import default_device
-from highway_bench.tasks.populations import MEMBERS_ON_CPU
+from highway_bench.tasks.training_cells import MEMBERS_ON_CPU
 from highway_bench.training.loop import FINITE_EVERY, Training
 from highway_bench.training.population import Population
 from highway_bench.training.recipe import Recipe
@@ -228,6 +228,6 @@ def test_population(benchmark: BenchmarkFixture, trials: int) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="on a CPU, convolutions train one by one")
 def test_population_of_convolutions(benchmark: BenchmarkFixture) -> None:
-    """``tasks.populations`` lets them train together on a GPU; this shows whether that is faster."""
+    """``tasks.training_cells`` lets them train together on a GPU; this shows whether that is faster."""
     benchmark.group = "trials of ten convolutions of 16 channels"
     benchmark.extra_info |= benchmark.pedantic(measured, (8, CONVOLUTIONS, "cuda"), rounds=1)

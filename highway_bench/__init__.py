@@ -29,11 +29,11 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.frames.results import Results as Results
     from highway_bench.frames.results import open_results as open_results
     from highway_bench.interactive.comparing import compare as compare
-    from highway_bench.interactive.listing import list_blocks as list_blocks
-    from highway_bench.interactive.listing import list_datasets as list_datasets
-    from highway_bench.interactive.listing import list_families as list_families
-    from highway_bench.interactive.listing import list_tasks as list_tasks
     from highway_bench.interactive.measured import MeasuredRows as MeasuredRows
+    from highway_bench.interactive.run import list_blocks as list_blocks
+    from highway_bench.interactive.run import list_datasets as list_datasets
+    from highway_bench.interactive.run import list_families as list_families
+    from highway_bench.interactive.run import list_tasks as list_tasks
     from highway_bench.interactive.run import run as run
     from highway_bench.network import build as build
     from highway_bench.peers.comparison import compare_peers as compare_peers
@@ -65,10 +65,10 @@ _HOMES = {
     "compare": "highway_bench.interactive.comparing",
     "compare_peers": "highway_bench.peers.comparison",
     "family": "highway_bench.families",
-    "list_blocks": "highway_bench.interactive.listing",
-    "list_datasets": "highway_bench.interactive.listing",
-    "list_families": "highway_bench.interactive.listing",
-    "list_tasks": "highway_bench.interactive.listing",
+    "list_blocks": "highway_bench.interactive.run",
+    "list_datasets": "highway_bench.interactive.run",
+    "list_families": "highway_bench.interactive.run",
+    "list_tasks": "highway_bench.interactive.run",
     "open_results": "highway_bench.frames.results",
     "register_block": "highway_bench.blocks",
     "run": "highway_bench.interactive.run",

@@ -17,7 +17,7 @@ from highway_bench.cli import app
 from highway_bench.errors import BadInput
 from highway_bench.export.forms import PLAIN
 from highway_bench.export.text import ANY_DEPTH, WIDTH, plain_torch
-from highway_bench.report.choice.known import plain_texts
+from highway_bench.report.choice.answers import plain_texts
 
 DEPTH, FEATURES = 5, 16
 LISTED = [name for name in blocks if blocks.get(name).group in ("core", "modern")]

@@ -35,8 +35,7 @@ from highway_bench.advice.request import RULES
 from highway_bench.advice.run import advise
 from highway_bench.cell import Cell, canonical
 from highway_bench.comparison.finals import alike, finals
-from highway_bench.decide.dense import dense
-from highway_bench.decide.vision import vision
+from highway_bench.decide.part import dense, vision
 from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
 from highway_bench.frames.rows import rows_of, without_start
 from highway_bench.measure.statistics import wilson

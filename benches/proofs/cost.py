@@ -40,8 +40,7 @@ from highway_bench.report.markdown import shown_lines
 from highway_bench.results import Store
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.tasks import tasks
-from highway_bench.tasks.predicted_peak import predicted_bytes
-from highway_bench.tasks.predicted_seconds import predicted_seconds
+from highway_bench.tasks.predicted_costs import predicted_bytes, predicted_seconds
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ROOT / "examples/user_layers.py"

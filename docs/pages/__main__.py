@@ -27,7 +27,6 @@ from highway_bench.export.text import every_plain_torch
 from highway_bench.frames.results import Results
 from highway_bench.history.files import write_text
 from highway_bench.report.choice.columns import KNOWN
-from highway_bench.report.choice.known import bytes_of
 from highway_bench.report.choice.table import finals_of, wide_table
 from highway_bench.report.columns import Shown
 from highway_bench.report.figures import NothingToShow, Picture, figures, svg_text
@@ -160,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, text in written.items():
         write_text(given.out / name, text)
     for name, table in package.items():
-        (FOLDER / name).write_bytes(bytes_of(table))
+        table.to_parquet(FOLDER / name, compression="zstd", index=False)
     return 0
 
 

@@ -19,8 +19,8 @@ from highway_bench.frames.results import Results
 from highway_bench.frames.rows import Runs, rows_of
 from highway_bench.peers.table import peer_table
 from highway_bench.report.choice.costs import costs_of
-from highway_bench.report.choice.kinds import KINDS
-from highway_bench.report.choice.taken import taken
+from highway_bench.report.choice.lines import taken
+from highway_bench.report.choice.ranking import KINDS
 from highway_bench.report.columns import Record, Shown, missing
 from highway_bench.report.figures.overview import overview_picture
 from highway_bench.report.format import NONE, quantity, three

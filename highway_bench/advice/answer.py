@@ -18,7 +18,7 @@ from highway_bench.advice.finals import ALPHA, MOST, MOST_SEEDS, Behind, JudgedF
 from highway_bench.advice.learning import Learning
 from highway_bench.advice.plain_values import plain_advice
 from highway_bench.decide.candidate import REFERENCE
-from highway_bench.interactive.shown import ShowsTables
+from highway_bench.interactive.measured import ShowsTables
 from highway_bench.report.format import counted, listed, quantity, signed, three
 
 MOST_NAMED: Final = 8

@@ -11,7 +11,7 @@ from highway_bench.advice.measured import MeasuredCells, TimedSteps
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import REFERENCE
-from highway_bench.frames.step_times import ONE_PROCESS
+from highway_bench.frames.costs import ONE_PROCESS
 from highway_bench.measure.statistics import ratio_over_processes
 from highway_bench.report.ratio import NOT_TIMED, is_decided, quoted
 from highway_bench.tasks.from_cell import positions_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.errors import BadInput
 from highway_bench.provenance.free_memory import PROCESS_BYTES, gib, usable_bytes
-from highway_bench.tasks.predicted_peak import PeakByDepth, peak_by_depth
+from highway_bench.tasks.predicted_costs import PeakByDepth, peak_by_depth
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,7 @@ from highway_bench.advice.connections import Connection
 from highway_bench.advice.measured import MeasuredCells
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import REFERENCE
-from highway_bench.decide.rates import beyond
+from highway_bench.decide.candidate import REFERENCE, beyond
 from highway_bench.tuning import new_study
 
 

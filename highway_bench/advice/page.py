@@ -16,8 +16,8 @@ from highway_bench.frames.results import Results
 from highway_bench.frames.rows import rows_of
 from highway_bench.report import columns as column
 from highway_bench.report import page as common
+from highway_bench.report.choice.answers import known_answers
 from highway_bench.report.choice.columns import typed
-from highway_bench.report.choice.known import known_answers
 from highway_bench.report.choice.ranking import kinds_of
 from highway_bench.report.choice.screen import screen
 from highway_bench.report.columns import Column, Shown

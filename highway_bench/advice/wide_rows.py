@@ -16,9 +16,8 @@ from highway_bench.frames.rows import STARTED, TUNED, recipe_of, rows_of, withou
 from highway_bench.measure.paired import UNDECIDED
 from highway_bench.measure.statistics import t_interval, wilson
 from highway_bench.report.choice.columns import BEHIND, BEST, HERE, LEARNS, NOT_SEPARATED
-from highway_bench.report.choice.costs import add_seconds
-from highway_bench.report.choice.kinds import LayerKind
-from highway_bench.report.choice.speed import Curves
+from highway_bench.report.choice.costs import Curves, add_seconds
+from highway_bench.report.choice.ranking import LayerKind
 from highway_bench.report.choice.table import (
     WideRow,
     add_differences,

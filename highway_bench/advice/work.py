@@ -28,7 +28,7 @@ from highway_bench.advice.stored import Decisions
 from highway_bench.decide.candidate import REFERENCE
 from highway_bench.errors import BadInput
 from highway_bench.provenance.free_memory import gib, worker_bytes
-from highway_bench.tasks.predicted_peak import exceeding
+from highway_bench.tasks.predicted_costs import exceeding
 
 PACE_STEPS: Final = 6
 

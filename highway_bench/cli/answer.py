@@ -32,10 +32,9 @@ def answer(
     The results are those that come with the package; ``run`` and ``advise`` measure your own. Between two measured
     depths, both are shown.
     """
-    from highway_bench.report.choice.kinds import kind_named
-    from highway_bench.report.choice.known import known_answers
+    from highway_bench.report.choice.answers import known_answers
     from highway_bench.report.choice.lines import answer_lines, rankings, sentence
-    from highway_bench.report.choice.ranking import kinds_of
+    from highway_bench.report.choice.ranking import kind_named, kinds_of
 
     table = known_answers()
     chosen = kind_named(kind, kinds_of(table))

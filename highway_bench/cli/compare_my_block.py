@@ -45,9 +45,9 @@ def compare_my_block(
     compared.
     Stored trainings are not repeated, so the same command resumes.
     """
+    from highway_bench.comparison.finals import instead_of
     from highway_bench.comparison.my_block import COMMITTED, block_in, chosen_references
     from highway_bench.comparison.my_block import compare_my_block as compare
-    from highway_bench.comparison.rungs import instead_of
     from highway_bench.execution.progress_bar import showing_progress
 
     if dry_run:

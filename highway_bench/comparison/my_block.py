@@ -14,11 +14,19 @@ import pandas as pd
 
 from highway_bench.blocks import blocks
 from highway_bench.comparison.contrasts import BlockPosition, contrasts_of, ratio_of_means
-from highway_bench.comparison.finals import RUNG, SETTING, alike, finals, label
-from highway_bench.comparison.rungs import TimedPart, check_cells, first_seconds, instead_of
+from highway_bench.comparison.finals import (
+    RUNG,
+    SETTING,
+    TimedPart,
+    alike,
+    check_cells,
+    finals,
+    first_seconds,
+    instead_of,
+    label,
+)
 from highway_bench.decide.candidate import REFERENCE, Candidate, Trainings
-from highway_bench.decide.costs import CostPart
-from highway_bench.decide.protocol import OF_EVERY_BLOCK, Trainer, get_part
+from highway_bench.decide.protocol import OF_EVERY_BLOCK, CostPart, Trainer, get_part
 from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured, UnknownName
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event

@@ -1,17 +1,15 @@
 """Data sets: real ones from packages and folders, generated sequence problems. One data set a file."""
 
-from highway_bench.data._fingerprint import fingerprint
-from highway_bench.data._folder import cache_folder, data_folder
+from highway_bench.data._files import cache_folder, data_folder
 from highway_bench.data._own import read_own
-from highway_bench.data._text_source import read_text
+from highway_bench.data._texts import read_text
 from highway_bench.data.base import (
     Data,
     DataSet,
     DataSetSpec,
-    InputKind,
     Split,
-    TargetKind,
     datasets,
+    fingerprint,
     make_dataset,
     register_dataset,
 )
@@ -20,9 +18,7 @@ __all__ = [
     "Data",
     "DataSet",
     "DataSetSpec",
-    "InputKind",
     "Split",
-    "TargetKind",
     "cache_folder",
     "data_folder",
     "datasets",

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 import torch
 
-from highway_bench.data._generators import generators
-from highway_bench.data.base import Data, DataSet, Split, check_count, register_dataset
+from highway_bench.data.base import Data, DataSet, Split, check_count, generators, register_dataset
 
 
 @register_dataset(
@@ -27,6 +25,10 @@ class Adding(DataSet):
     suits bidirectional layers too, since the target is no part of the input.
     """
 
+    input_kind = "series"
+    target_kind = "scalar"
+    outputs = 1
+
     length: int = 50
     size: int = 50_000
     test_size: int = 1_000
@@ -37,20 +39,8 @@ class Adding(DataSet):
         check_count("test_size", self.test_size, least=1)
 
     @property
-    def input_kind(self) -> Literal["series"]:
-        return "series"
-
-    @property
-    def target_kind(self) -> Literal["scalar"]:
-        return "scalar"
-
-    @property
     def input_shape(self) -> tuple[int, ...]:
         return (self.length, 2)
-
-    @property
-    def outputs(self) -> int:
-        return 1
 
     @property
     def chance_loss(self) -> float:

@@ -1,22 +1,25 @@
-"""DataSet: inputs and targets in memory, and the scores of the best constant predictor."""
+"""DataSet: inputs and targets in memory, the scores of the best constant predictor, and what data sets share."""
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
+import numpy as np
+import scipy  # a part of it is imported at its first use
+from numpy.typing import NDArray
 from torch import Tensor
 
-from highway_bench.data._folder import cache_folder
+from highway_bench.data._files import cache_folder
 from highway_bench.errors import BadInput
 from highway_bench.registry import FIRST_VERSION, Registry
 
 PADDING = 0  # the token after the end of a text
 IGNORED = -100  # a target that does not count: torch's ignore_index
-
 InputKind = Literal["image", "tokens", "series"]
 TargetKind = Literal["class", "scalar", "token", "label"]
 
@@ -142,6 +145,7 @@ class DataSetSpec:
 
 datasets: Registry[DataSetSpec] = Registry("data set", package="highway_bench.data", group="highway_bench.datasets")
 
+
 Cls = TypeVar("Cls", bound=type[DataSet])
 
 
@@ -179,3 +183,61 @@ def check_count(option: str, value: object, *, least: int) -> None:
     """Raise ``BadInput`` unless ``value`` is a whole number, ``least`` or more."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise BadInput(f"{option} must be a whole number, {least} or more, not {value!r}")
+
+
+def stratified_rows(
+    labels: NDArray[np.int64], *, test: float | int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row numbers of a training and a test part in which every class has the share that it has in ``labels``.
+
+    ``test`` is a share (float) or a count (int). The rows come shuffled, always the same for the same ``seed``.
+    """
+    from sklearn.model_selection import train_test_split
+
+    rows = np.arange(len(labels))
+    train, held_out = train_test_split(rows, test_size=test, stratify=labels, random_state=seed)
+    return train, held_out
+
+
+def label_entropy(counts: Sequence[int] | NDArray[np.int64]) -> float:
+    """Cross entropy in nat of predicting the label shares: the least that a constant predictor can have."""
+    return float(scipy.stats.entropy(counts))
+
+
+def commonest_share(train: Sequence[int] | NDArray[np.int64], test: Sequence[int] | NDArray[np.int64]) -> float:
+    """Share of the test labels that the commonest training label gets right, from the counts by class."""
+    return float(test[int(np.argmax(train))] / np.sum(test))
+
+
+def generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
+    """Independent generators for the training and the test part, so that the size of one part does not change the
+    other."""
+    check_count("seed", seed, least=0)
+    train, test = np.random.SeedSequence(seed).spawn(2)
+    return np.random.default_rng(train), np.random.default_rng(test)
+
+
+def fingerprint(dataset: DataSet) -> str:
+    """16 hexadecimal digits for the training and the test part of ``dataset``, and for all that it says of them."""
+    said = [
+        dataset.input_kind,
+        dataset.target_kind,
+        dataset.outputs,
+        dataset.vocabulary,
+        dataset.chance_loss,
+        dataset.chance_accuracy,
+        dataset.reference_loss,
+        dataset.padded,
+        dataset.causal,
+        dataset.byte_targets,
+    ]
+    return hash_of_items(dataset.load(seed=0), repr(said))
+
+
+def hash_of_items(data: Data, said: str) -> str:
+    """16 hexadecimal digits for ``data``, and for what is ``said`` of them."""
+    total = hashlib.sha256(said.encode())
+    for part in (part for split in data for part in split):
+        total.update(f"{part.dtype} {tuple(part.shape)}".encode())
+        total.update(part.contiguous().numpy().tobytes())
+    return total.hexdigest()[:16]

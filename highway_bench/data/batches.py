@@ -15,9 +15,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from highway_bench.data._fingerprint import hash_of_items
-from highway_bench.data._folder import cache_folder
-from highway_bench.data.base import IGNORED, Data, DataSet, InputKind, Split, TargetKind, register_dataset
+from highway_bench.data._files import cache_folder
+from highway_bench.data.base import (
+    IGNORED,
+    Data,
+    DataSet,
+    InputKind,
+    Split,
+    TargetKind,
+    hash_of_items,
+    register_dataset,
+)
 from highway_bench.errors import BadInput
 
 INPUTS: dict[tuple[bool, int], InputKind] = {  # by floating point and number of axes

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from highway_bench.data._generators import generators
-from highway_bench.data.base import Data, DataSet, Split, check_count, register_dataset
+from highway_bench.data.base import Data, DataSet, Split, check_count, generators, register_dataset
 
 MEMORY = 10  # symbols to remember
 SYMBOLS = 8
@@ -41,6 +39,11 @@ class CopyMemory(DataSet):
     time. Label such results; a statement about memory needs a layer of one direction.
     """
 
+    input_kind = "tokens"
+    target_kind = "token"
+    outputs = SYMBOLS + 1
+    vocabulary = MARKER + 1
+
     length: int = 50
     size: int = 10_000
     test_size: int = 1_000
@@ -51,24 +54,8 @@ class CopyMemory(DataSet):
         check_count("test_size", self.test_size, least=1)
 
     @property
-    def input_kind(self) -> Literal["tokens"]:
-        return "tokens"
-
-    @property
-    def target_kind(self) -> Literal["token"]:
-        return "token"
-
-    @property
     def input_shape(self) -> tuple[int, ...]:
         return (self.length + 2 * MEMORY,)
-
-    @property
-    def outputs(self) -> int:
-        return SYMBOLS + 1
-
-    @property
-    def vocabulary(self) -> int:
-        return MARKER + 1
 
     @property
     def chance_loss(self) -> float:

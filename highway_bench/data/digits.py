@@ -9,9 +9,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from highway_bench.data._digit_images import DigitImages
-from highway_bench.data._labels import commonest_share, label_entropy, stratified_rows
-from highway_bench.data.base import Data, Split, register_dataset
+from highway_bench.data._digit_images import DigitImages, stratified
+from highway_bench.data.base import Data, commonest_share, label_entropy, register_dataset
 
 SPLIT_SEED = 1797
 TEST_ITEMS = 360
@@ -50,6 +49,4 @@ def _load() -> Data:
 
     images, labels = load_digits(return_X_y=True)
     pixels = torch.from_numpy(images.reshape(-1, 1, Digits.side, Digits.side) / 16).float()
-    classes = torch.from_numpy(labels.astype(np.int64))
-    train, test = stratified_rows(labels, test=TEST_ITEMS, seed=SPLIT_SEED)
-    return Data(Split(pixels[train], classes[train]), Split(pixels[test], classes[test]))
+    return stratified(pixels, labels.astype(np.int64), test=TEST_ITEMS, seed=SPLIT_SEED)

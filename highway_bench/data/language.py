@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from highway_bench.data._hub import library_missing
+from highway_bench.data._files import library_missing
 from highway_bench.data._next_byte import NextByte
-from highway_bench.data._text_source import REVIEWS, TextParts, TextSource, text_parts
-from highway_bench.data._vader import absent, fetch_corpora, find
+from highway_bench.data._texts import REVIEWS, TextParts, TextSource, absent, fetch_corpora, find, text_parts
 from highway_bench.data.base import register_dataset
 from highway_bench.errors import BadInput
 

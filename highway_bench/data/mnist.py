@@ -11,11 +11,9 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from highway_bench.data._digit_images import DigitImages
-from highway_bench.data._folder import cache_folder, how_to_give
-from highway_bench.data._labels import commonest_share, label_entropy
-from highway_bench.data._mnist_files import WANTED, Bytes, find_mnist, read_mnist
-from highway_bench.data.base import Data, Split, register_dataset
+from highway_bench.data._digit_images import WANTED, Bytes, DigitImages, find_mnist, read_mnist
+from highway_bench.data._files import cache_folder, how_to_give
+from highway_bench.data.base import Data, Split, commonest_share, label_entropy, register_dataset
 from highway_bench.errors import BadInput
 
 # Images of each digit: the chance scores follow from these without the files

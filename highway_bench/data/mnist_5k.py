@@ -12,9 +12,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from highway_bench.data._digit_images import DigitImages
-from highway_bench.data._labels import stratified_rows
-from highway_bench.data.base import Data, Split, check_count, register_dataset
+from highway_bench.data._digit_images import DigitImages, stratified
+from highway_bench.data.base import Data, check_count, register_dataset
 from highway_bench.errors import BadInput
 
 SPLIT_SEED = 5000
@@ -72,6 +71,4 @@ def _load(pooled: int) -> Data:
     labels = table[:, -1].astype(np.int64)
     pixels = torch.from_numpy(table[:, :-1].reshape(-1, 1, Mnist5k.side, Mnist5k.side)).float() / 255
     pixels = nn.functional.avg_pool2d(pixels, pooled)
-    classes = torch.from_numpy(labels)
-    train, test = stratified_rows(labels, test=TEST_ITEMS, seed=SPLIT_SEED)
-    return Data(Split(pixels[train], classes[train]), Split(pixels[test], classes[test]))
+    return stratified(pixels, labels, test=TEST_ITEMS, seed=SPLIT_SEED)

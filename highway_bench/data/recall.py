@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from highway_bench.data._generators import generators
-from highway_bench.data.base import IGNORED, Data, DataSet, Split, check_count, register_dataset
+from highway_bench.data.base import IGNORED, Data, DataSet, Split, check_count, generators, register_dataset
 from highway_bench.errors import BadInput
 
 NEARNESS = 0.01  # exponent a of the source's power law: more queries soon after the pairs than late
@@ -39,6 +37,9 @@ class Recall(DataSet):
     see the noise and the queries to the right. Label such results as bidirectional: the published ones are causal.
     """
 
+    input_kind = "tokens"
+    target_kind = "token"
+
     length: int = 64
     pairs: int = 4
     vocab: int = 256
@@ -56,14 +57,6 @@ class Recall(DataSet):
             )
         if self.pairs > self.vocab // 2 - 1:
             raise BadInput(f"a vocab of {self.vocab} has {self.vocab // 2 - 1} keys, too few for {self.pairs} pairs")
-
-    @property
-    def input_kind(self) -> Literal["tokens"]:
-        return "tokens"
-
-    @property
-    def target_kind(self) -> Literal["token"]:
-        return "token"
 
     @property
     def input_shape(self) -> tuple[int, ...]:

@@ -10,10 +10,17 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 import numpy as np
 import torch
 
-from highway_bench.data._labels import commonest_share, label_entropy, stratified_rows
-from highway_bench.data._vader import CORPORA, absent, fetch_corpora, find, read_ratings
-from highway_bench.data._words import Vocabulary, tokenise
-from highway_bench.data.base import Data, DataSet, Split, check_count, register_dataset
+from highway_bench.data._texts import CORPORA, Vocabulary, absent, fetch_corpora, find, read_ratings, tokenise
+from highway_bench.data.base import (
+    Data,
+    DataSet,
+    Split,
+    check_count,
+    commonest_share,
+    label_entropy,
+    register_dataset,
+    stratified_rows,
+)
 from highway_bench.errors import BadInput
 
 SPLIT_SEED = 2014
@@ -40,6 +47,9 @@ class Sentiment(DataSet):
     the number of steps of every row: no review has more than 64 words, and the one tweet that has (78) is cut off.
     """
 
+    input_kind = "tokens"
+    target_kind = "class"
+    outputs = 2
     padded: ClassVar[bool] = True
 
     corpus: CorpusName = "movie-reviews"
@@ -53,20 +63,8 @@ class Sentiment(DataSet):
         check_count("min_count", self.min_count, least=1)
 
     @property
-    def input_kind(self) -> Literal["tokens"]:
-        return "tokens"
-
-    @property
-    def target_kind(self) -> Literal["class"]:
-        return "class"
-
-    @property
     def input_shape(self) -> tuple[int, ...]:
         return (self.length,)
-
-    @property
-    def outputs(self) -> int:
-        return 2
 
     @property
     def vocabulary(self) -> int:

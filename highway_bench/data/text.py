@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 
-from highway_bench.data._hub import library_missing, read_columns
-from highway_bench.data._labels import commonest_share, label_entropy
-from highway_bench.data._words import Vocabulary, tokenise
-from highway_bench.data.base import Data, DataSet, Split, check_count, register_dataset
+from highway_bench.data._files import library_missing, read_columns
+from highway_bench.data._texts import Vocabulary, tokenise
+from highway_bench.data.base import Data, DataSet, Split, check_count, commonest_share, label_entropy, register_dataset
 from highway_bench.errors import BadInput
 
 
@@ -35,6 +34,8 @@ class Text(DataSet):
     set is loaded, so they load it.
     """
 
+    input_kind = "tokens"
+    target_kind = "class"
     padded: ClassVar[bool] = True
 
     path: str
@@ -51,14 +52,6 @@ class Text(DataSet):
             raise BadInput("path must name a data set on the Hugging Face hub or a folder")
         check_count("length", self.length, least=1)
         check_count("min_count", self.min_count, least=1)
-
-    @property
-    def input_kind(self) -> Literal["tokens"]:
-        return "tokens"
-
-    @property
-    def target_kind(self) -> Literal["class"]:
-        return "class"
 
     @property
     def input_shape(self) -> tuple[int, ...]:

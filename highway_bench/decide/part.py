@@ -1,14 +1,30 @@
-"""Part: the candidates that are compared with each other, and the cells to train next."""
+"""Part: the candidates that are compared with each other, and the cells to train next; the parts dense and vision.
+
+The dense part has fully connected layers on digits of 28 × 28 pixels, trained by SGD with momentum as in the papers.
+The vision part has digits of 14 × 14 pixels, as images or as rows, in four families.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Self
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import Candidate, TrainingEnd, Trainings
+from highway_bench.decide.candidate import LONGER, Candidate, TrainingEnd, Trainings, starts_of
 from highway_bench.errors import BadInput
+from highway_bench.plan.settings import BILSTM, CONV, CONV_PAIR, DENSE, TRANSFORMER
+
+DENSE_BLOCKS = ("plain", "highway", "highway-free", "residual", "pre-norm", "post-norm", "rezero", "deepnorm")
+DENSE_DEPTHS = (10, 20, 50, 100, 200, 500)
+VISION_BLOCKS = ("plain", "highway", "residual", "pre-norm", "post-norm", "rezero", "deepnorm")
+VISION_DEPTHS = (
+    (CONV, (5, 10, 20, 40)),
+    (CONV_PAIR, (5, 10, 20, 40)),
+    (BILSTM, (5, 10, 20, 40)),
+    (TRANSFORMER, (5, 10, 20)),
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,11 @@ class Part:
             raise BadInput(f"part {self.name!r} has no family {', '.join(families)}")
         return replace(self, candidates=candidates)
 
+    def better_starts(self, trainings: Trainings) -> list[Candidate]:
+        """Of each block, the start of the lowest loss with one seed at the first depth; the first one among equals."""
+        by_block = groupby(self.candidates, key=lambda one: one.template.block)
+        return [min(starts, key=lambda one: one.lowest(one.depths[0], trainings)) for _, starts in by_block]
+
     def usual_cells(self, stored: Callable[[Sequence[Cell]], Trainings] = lambda cells: {}) -> list[Cell]:
         """The cells of the part if all that are not ``stored`` train, and end best at the middle of the first rates."""
         trainings: dict[Cell, TrainingEnd] = {}
@@ -62,3 +83,19 @@ class Part:
             }
             for candidate in self.candidates
         ]
+
+
+def dense() -> Part:
+    """Every block of this part at each of its starts."""
+    every = (starts_of(DENSE.cell(block), DENSE_DEPTHS, DENSE.first, longer=LONGER) for block in DENSE_BLOCKS)
+    return Part("dense", tuple(one for starts in every for one in starts))
+
+
+def vision() -> Part:
+    """Every block of this part at each of its starts, in each family."""
+    every = (
+        starts_of(setting.cell(block), depths, setting.first, longer=LONGER)
+        for setting, depths in VISION_DEPTHS
+        for block in VISION_BLOCKS
+    )
+    return Part("vision", tuple(one for starts in every for one in starts))

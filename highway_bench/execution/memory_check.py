@@ -24,7 +24,7 @@ def lack_of_memory(task: Task, cell: Cell, *, compiles: bool) -> str | None:
     available = usable_on_gpu(cell.device) if on_gpu else usable_bytes(cell.device)
     if available is None:
         return None
-    from highway_bench.tasks.predicted_peak import exceeding  # here: it imports torch, which not every task needs
+    from highway_bench.tasks.predicted_costs import exceeding  # here: it imports torch, which not every task needs
 
     needed = exceeding(cell, available, by_closed_form=compiles and not on_gpu)
     return None if needed is None else f"not run: it needs about {gib(needed)}, and {gib(available)} may be used"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from highway_bench.provenance.memory_cgroup import memory_cgroups
+from highway_bench.provenance.free_memory import memory_cgroups
 
 OF_MACHINE = Path("/proc/vmstat")
 COUNTERS = {1: "memory.oom_control", 2: "memory.events"}  # the file of a memory cgroup, by version

@@ -19,7 +19,7 @@ from highway_bench.results.schema import FAILURES, Status
 from highway_bench.results.store import Store
 from highway_bench.source import SourceTree
 from highway_bench.tasks.base import CellCost, Task, tasks
-from highway_bench.tasks.populations import populations_of
+from highway_bench.tasks.training_cells import populations_of
 from highway_bench.training.checkpoint import headers_in, sweep
 
 TOGETHER = "together"  # the metric of the number of networks that were trained as one

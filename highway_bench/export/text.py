@@ -13,8 +13,8 @@ from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.errors import BadInput
 from highway_bench.export.connections import TorchScaled
 from highway_bench.export.forms import PLAIN, PlainForm
-from highway_bench.report.choice.kinds import kind_of
-from highway_bench.report.choice.known import known_answers
+from highway_bench.report.choice.answers import known_answers
+from highway_bench.report.choice.ranking import kind_of
 
 WIDTH: Final = 100
 PREFIX: Final = "Torch"

@@ -1,4 +1,4 @@
-"""From tidy rows, one metric per row, to one row per cell; and the ratio of a column to the baseline's."""
+"""From tidy rows, one metric per row, to one row per cell; ratios to the baseline's; and cells without a result."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Final
 import pandas as pd
 
 from highway_bench.frames.rows import CELL, groups
-from highway_bench.results.schema import worst
+from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, Status, worst
 
 COPIED = ("run_id", "commit", "time_utc", "torch", "gpu")
 NO_SPREAD: Final[Mapping[str, str]] = {}
+FAILURE = ["task", "family_label", "block", "depth", "phase", "dataset", "status", "message"]
+HAS_RESULT = "after the reported result"
 
 
 def by_cell(
@@ -60,3 +62,21 @@ def over_baseline(table: pd.DataFrame, column: str, alike: Sequence[str], baseli
         if len(reference) and reference.iloc[-1] > 0:
             ratios.loc[part.index] = part[column] / reference.iloc[-1]
     return ratios
+
+
+def failures_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """The table of ``Results.failures``."""
+    bad = rows[rows["status"].isin([*FAILURES, Status.SKIPPED])]
+    later = bad["axis"].eq(LATER_ATTEMPT)
+    remarks = bad["message"].fillna("")
+    bad = bad.assign(axis=bad["axis"].mask(later, ""), message=remarks.mask(later, remarks + f" ({HAS_RESULT})"))
+    table = by_cell(bad, ())
+    table["message"] = table["message"].fillna("")
+    counted = table.groupby(FAILURE, dropna=False, sort=False).size().reset_index(name="cells")
+    order = [*sorted(FAILURES), str(Status.SKIPPED)]
+    return counted.sort_values(
+        ["status", "task"],
+        key=lambda column: column.map(order.index) if column.name == "status" else column,
+        kind="stable",
+        ignore_index=True,
+    )

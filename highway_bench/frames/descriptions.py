@@ -1,18 +1,50 @@
-"""Descriptions of blocks, families, data sets, tasks and metrics that a store's runs recorded."""
+"""Descriptions of blocks, families, data sets, tasks and metrics, as a store's runs recorded them, and defaults.
+
+Blocks, families and metrics declare these facts themselves, and each run records them in its store
+(``execution/descriptions.py``). The defaults are for rows whose runs describe nothing: those of version 0.1.0, and
+frames without runs. New entries need nothing here.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
-from highway_bench.frames import older_stores
 from highway_bench.frames.rows import Runs
 from highway_bench.results.schema import DESCRIBED
 
+BASELINE: Final = "plain"
+"""The block that is the denominator of every ratio."""
+BLOCKS: Final = ("plain", "highway", "highway-free", "residual", "pre-norm", "post-norm")
+"""Blocks in the order of print."""
+FAMILIES: Final = ("dense", "dense-pair", "conv", "conv-pair", "bilstm", "mlp", "attention", "transformer")
+"""Families in the order of print."""
+BRANCHES: Final = {"dense-pair": "dense", "conv-pair": "conv"}
+"""For a family whose branch has two affine maps, the family with one."""
+CHANCE: Final = {"digits": math.log(10), "mnist-5k": math.log(10)}
+"""Losses of the best constant prediction, in nat."""
+PERCENTAGES: Final = frozenset(
+    {
+        "intact_error",
+        "lesion_error",
+        "gate_activity",
+        "gates_shut",
+        "gates_full",
+        "gates_open_one",
+        "gates_open_average",
+        "gates_open_some",
+        "gate_saturation",
+        "train_accuracy",
+        "test_accuracy",
+        "epoch_test_accuracy",
+        "budget_mismatch",
+    }
+)
+"""Metrics of unit 1 that are printed as percentages."""
 Described = Mapping[str, Mapping[str, Any]]
 
 
@@ -27,7 +59,7 @@ class MetricLabel:
 
 
 class Descriptions:
-    """The descriptions in ``runs``; the newest run takes precedence. ``older_stores`` has the defaults."""
+    """The descriptions in ``runs``; the newest run takes precedence, and the defaults come last."""
 
     def __init__(self, runs: Runs | None = None) -> None:
         merged: dict[str, dict[str, Mapping[str, Any]]] = {name: {} for name in DESCRIBED}
@@ -43,15 +75,15 @@ class Descriptions:
     def baseline(self) -> str:
         """The block that is the denominator of every ratio."""
         marked = (name for name, block in self.blocks.items() if block.get("baseline", block.get("yardstick")))
-        return next(marked, older_stores.BASELINE)  # "yardstick" in the records of version 0.1
+        return next(marked, BASELINE)  # "yardstick" in the records of version 0.1
 
     def block_order(self, labels: Iterable[str]) -> list[str]:
         """Distinct block ``labels`` in the order of print: variants follow their block, unranked blocks come last."""
-        return _sorted(labels, self.blocks, older_stores.BLOCKS)
+        return _sorted(labels, self.blocks, BLOCKS)
 
     def family_order(self, labels: Iterable[str]) -> list[str]:
         """Distinct family ``labels`` in the order of print."""
-        return _sorted(labels, self.families, older_stores.FAMILIES)
+        return _sorted(labels, self.families, FAMILIES)
 
     def in_order(self, table: pd.DataFrame, keys: Iterable[str]) -> pd.DataFrame:
         """``table`` sorted by ``keys``: families and blocks in the order of print, others by value, nulls first."""
@@ -69,7 +101,7 @@ class Descriptions:
 
     def branch(self, family: str) -> str:
         """The family with one affine map that ``family`` is compared with, or ``family`` itself if it has none."""
-        return str(self.families.get(family, {}).get("branch_of") or older_stores.BRANCHES.get(family, family))
+        return str(self.families.get(family, {}).get("branch_of") or BRANCHES.get(family, family))
 
     def metric(self, task: str, name: str, unit: str = "1") -> MetricLabel:
         """How the metric ``name`` of ``task`` is printed. ``unit`` is the default if no run describes the metric."""
@@ -78,12 +110,12 @@ class Descriptions:
             str(described.get("label") or name.replace("_", " ")),
             str(described.get("hint") or ""),
             str(described.get("unit") or unit),
-            bool(described.get("percent", name in older_stores.PERCENTAGES)),
+            bool(described.get("percent", name in PERCENTAGES)),
         )
 
     def chance_loss(self, dataset: str | None) -> float:
         """The loss of the best constant prediction on a data set; NaN if it is not known."""
-        known = self.datasets.get(dataset or "", {}).get("chance_loss", older_stores.CHANCE.get(dataset or ""))
+        known = self.datasets.get(dataset or "", {}).get("chance_loss", CHANCE.get(dataset or ""))
         return math.nan if known is None else float(known)
 
 

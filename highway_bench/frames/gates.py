@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from highway_bench.frames.descriptions import Descriptions
-from highway_bench.frames.rows import CONTEST, groups, of_task, one_of
+from highway_bench.frames.rows import CONTEST, common_value, groups, of_task
 from highway_bench.measure.statistics import t_interval
 
 NETWORK: Final = (*CONTEST, "depth", "label", "start", "width", "seed")
@@ -66,7 +66,7 @@ def gates_table(networks: pd.DataFrame, by_layer: pd.DataFrame, about: Descripti
         trained = part[part["success"] == 1]  # others give no evidence on gates
         own = by_layer[by_layer["digest"].isin(trained["digest"])]
         record = {name: value for name, value in setting.items() if name != "label"} | {"block": setting["label"]}
-        record |= {"start": one_of(part["start"]), "width": part["width"].max()}
+        record |= {"start": common_value(part["start"]), "width": part["width"].max()}
         record |= {"n": int(part["success"].notna().sum()), "k": len(trained)}
         record |= {name: trained[name].mean() for name in SCALARS} | {name: own[name].mean() for name in LAYERED}
         record["final_loss"] = math.exp(np.log(trained["final_loss"]).mean())  # as in the table of trainability

@@ -3,30 +3,57 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import update_wrapper
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import pandas as pd
 
-from highway_bench.frames import (
-    counts,
-    failures,
-    frontier,
-    gates,
-    memory,
-    propagation,
-    step_times,
-    trainability,
-)
-from highway_bench.frames.derived import Derived, once
+from highway_bench.frames import cells, costs, gates, propagation, trainability
+from highway_bench.frames.descriptions import Descriptions
+from highway_bench.frames.rows import Runs, of_task, prepared
 from highway_bench.frames.trainability import Contests
 from highway_bench.results.store import Store
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Source = pd.DataFrame | Store | str | os.PathLike[str]
+SIZES: Final = {
+    "depth": "layer",
+    "at_depth": "layer",
+    "l_max": "layer",
+    "shallowest": "layer",
+    "l50": "layer",
+    "layer": "layer",
+    "steps": "step",
+}
+"""Units of columns that occur in several tables. Those of a single table are arguments of ``with_units``."""
+STEP_UNITS: Mapping[str, str] = {"step_low": "s", "step_high": "s", "ratio": "1"}
+START_UNITS: Mapping[str, str] = {
+    f"{way}{bound}": "layer" for way in ("signal", "gradient") for bound in ("_at", "_low", "_high")
+}
+
+
+def once(compute: Callable[Concatenate[Results, P], T]) -> Callable[Concatenate[Results, P], T]:
+    """Decorator: cache a method's value at the first call and return a copy, so that no caller changes the cache."""
+
+    def method(self: Results, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        key = (compute.__name__, *args, *kwargs.values())
+        if key not in self._values:
+            self._values[key] = compute(self, *args, **kwargs)
+        value: Any = self._values[key]
+        # pandas copies the columns of a shallow copy when they are written.
+        copied: Any = value.copy(deep=False) if isinstance(value, pd.DataFrame) else deepcopy(value)
+        return copied  # type: ignore[no-any-return]
+
+    update_wrapper(method, compute)
+    return method
 
 
 @dataclass(frozen=True, eq=False)
-class Results(Derived):
+class Results:
     """The newest rows of each cell of a store, the store's runs, and the tables derived from them.
 
     ``rows`` are those of a store, or rows that ``prepared`` returned; the attribute ``rows`` has the latter form.
@@ -40,6 +67,15 @@ class Results(Derived):
     Raises ``NothingMeasured`` for a frame without rows and ``BadInput`` for a frame without the schema's columns.
     """
 
+    rows: pd.DataFrame
+    runs: Runs = field(default_factory=dict)
+    about: Descriptions = field(init=False, repr=False)
+    _values: dict[Hashable, Any] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", prepared(self.rows, self.runs))
+        object.__setattr__(self, "about", Descriptions(self.runs))
+
     @once
     def frontier(self) -> pd.DataFrame:
         """One row per contest and block: the depths to which the block trains.
@@ -50,7 +86,7 @@ class Results(Derived):
         success against log depth, a share; ``provisional``: more seeds may change L_max; ``limited``: another number
         of steps gives another frontier. NaN if seeds are too few or no run finished.
         """
-        return self.with_units(frontier.frontier_table(self.contests(), self.about), "trainability")
+        return self.with_units(trainability.frontier_table(self.contests(), self.about), "trainability")
 
     @once
     def contests(self) -> Contests:
@@ -94,7 +130,7 @@ class Results(Derived):
         Several cells of one setting differ in recipe or seed. Cells with a ratio take precedence over cells with a step
         time alone, then those with more samples, then the newest.
         """
-        return self.with_units(step_times.quoted_ratios(self.step_times()), "throughput", **STEP_UNITS)
+        return self.with_units(costs.quoted_ratios(self.step_times()), "throughput", **STEP_UNITS)
 
     @once
     def step_times(self) -> pd.DataFrame:
@@ -106,15 +142,13 @@ class Results(Derived):
         with its interval over processes; without an interval, ``ratio_gap`` is the reason. ``waited`` is the share of
         the wall time in which the step waited for a core, ``disturbed`` the number of rounds left out for it.
         """
-        return self.with_units(
-            step_times.step_times(self.of_task("throughput"), self.about), "throughput", **STEP_UNITS
-        )
+        return self.with_units(costs.step_times(self.of_task("throughput"), self.about), "throughput", **STEP_UNITS)
 
     @once
     def memory(self) -> pd.DataFrame:
         """One row per cell of the memory task, the baseline first within each comparison: the setting, ``block``, the
         task's metrics, and ``layer_ratio``, bytes per layer over the baseline's."""
-        return self.with_units(memory.memory_table(self.of_task("memory"), self.about), "memory", layer_ratio="1")
+        return self.with_units(costs.memory_table(self.of_task("memory"), self.about), "memory", layer_ratio="1")
 
     @once
     def propagation(self) -> pd.DataFrame:
@@ -177,7 +211,7 @@ class Results(Derived):
     def counts(self) -> pd.DataFrame:
         """One row per network of the cost task, the baseline first: ``parameters``, ``multiply_adds``, and
         ``adds_ratio``, the multiply-adds over the baseline's."""
-        return self.with_units(counts.counts_table(self.of_task("cost"), self.about), "cost", adds_ratio="1")
+        return self.with_units(costs.counts_table(self.of_task("cost"), self.about), "cost", adds_ratio="1")
 
     @once
     def failures(self) -> pd.DataFrame:
@@ -186,13 +220,35 @@ class Results(Derived):
         Stalled and diverged runs are outcomes, not failures. A cell that has a result and failed or was skipped later
         has a row with a remark.
         """
-        return self.with_units(failures.failures_table(self.rows), "")
+        return self.with_units(cells.failures_table(self.rows), "")
 
+    @once
+    def of_task(self, task: str) -> pd.DataFrame:
+        """The prepared rows of one task."""
+        return of_task(self.rows, task)
 
-STEP_UNITS: Mapping[str, str] = {"step_low": "s", "step_high": "s", "ratio": "1"}
-START_UNITS: Mapping[str, str] = {
-    f"{way}{bound}": "layer" for way in ("signal", "gradient") for bound in ("_at", "_low", "_high")
-}
+    def with_units(self, table: pd.DataFrame, task: str, **own: str) -> pd.DataFrame:
+        """Set ``table.attrs["units"]``, the unit of every column of numbers by name, and return ``table``.
+
+        The unit is that in ``own``, of the metric of ``task`` with that name, or in ``SIZES``. A column ``…_low`` or
+        ``…_high`` has the unit of the column that it bounds. Any other column has the unit ``1``.
+        """
+        metrics = {**self._metric_units(task), **own}
+        units: dict[str, str] = {}
+        for name in map(str, table.columns):
+            if pd.api.types.is_bool_dtype(table[name]) or not pd.api.types.is_numeric_dtype(table[name]):
+                continue
+            base = name.removesuffix("_low").removesuffix("_high")
+            units[name] = next((known[key] for key in (name, base) for known in (metrics, SIZES) if key in known), "1")
+        table.attrs["units"] = units
+        return table
+
+    @once
+    def _metric_units(self, task: str) -> Mapping[str, str]:
+        """The unit of every metric of ``task``, from its rows or else from the runs' descriptions."""
+        described = self.about.tasks.get(task, {}).get("metrics") or {}
+        stored = self.of_task(task)[["metric", "unit"]].dropna().drop_duplicates("metric")
+        return {name: entry["unit"] for name, entry in described.items() if entry.get("unit")} | dict(stored.to_numpy())
 
 
 def open_results(source: Source) -> Results:

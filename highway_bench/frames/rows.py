@@ -145,7 +145,7 @@ def scalar(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     return frame[(frame["metric"] == metric) & (frame["axis"].fillna("") == "")]
 
 
-def one_of(values: pd.Series) -> Any:
+def common_value(values: pd.Series) -> Any:
     """The value that all of ``values`` have, or ``None``."""
     known = values.dropna().unique()
     return known[0] if len(known) == 1 else None
@@ -264,7 +264,8 @@ def _counting(frame: pd.DataFrame, runs: Runs) -> tuple[pd.Series, pd.Series]:
     ended = ended[ended["status"].isin(list(OUTCOMES))]  # runs that failed are no choice
     for number, part in ended.groupby(setting.loc[ended.index]):
         newest_last = part["as_run"].drop_duplicates(keep="last")
-        found = {rate_of(as_run): _fresh(part[part["as_run"] == as_run]) for as_run in newest_last}
+        runs_at = {as_run: part[part["as_run"] == as_run] for as_run in newest_last}
+        found = {rate_of(at): fresh(one["value"], one["status"].eq(Status.DIVERGED)) for at, one in runs_at.items()}
         rate, rows = counting(found), own.index[setting == number]
         counts[rows] = mapped(own.loc[rows, "as_run"], rate_of) == rate
         others[rows] = pd.Series([tuple(other for other in found if other != rate)] * len(rows), rows)
@@ -276,6 +277,6 @@ def rate_of(as_run: object) -> float:
     return float(recipe_of(as_run).get("rate", math.nan))
 
 
-def _fresh(runs: pd.DataFrame) -> Fresh:
-    diverged = runs["status"].eq(Status.DIVERGED)
-    return Fresh(int(runs["value"].eq(1).sum()), int(diverged.sum()), len(runs))
+def fresh(success: pd.Series, diverged: pd.Series) -> Fresh:
+    """Runs with fresh seeds at one rate, from their successes (1) and whether each diverged."""
+    return Fresh(int(success.eq(1).sum()), int(diverged.sum()), len(success))

@@ -1,4 +1,7 @@
-"""Training runs and trials, and the verdict on each depth and block over its seeds."""
+"""Training runs and trials, the verdict on each depth and block over its seeds, and the depths to which a block trains.
+
+The frontier is read from a ladder of depths: L_max, L50 and the area under the success rate.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,13 @@ import pandas as pd
 from highway_bench.cell import canonical
 from highway_bench.frames.cells import by_cell
 from highway_bench.frames.descriptions import Descriptions
-from highway_bench.frames.rows import CONTEST, TUNED, groups, of_task, one_of, recipe_of, rows_of
+from highway_bench.frames.rows import CONTEST, TUNED, common_value, groups, of_task, recipe_of, rows_of
 from highway_bench.measure.statistics import log10_interval, wilson
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
 from highway_bench.success.ladder import (
     DIVERGES,
     FAILS,
+    FEW,
     FULL_SEEDS,
     JUDGED,
     NO_VERDICT,
@@ -26,6 +30,10 @@ from highway_bench.success.ladder import (
     SLOW,
     TIMES_CHANCE,
     TRAINS,
+    Success,
+    area_under_success,
+    l50,
+    l_max,
     verdict,
 )
 from highway_bench.success.rates import Fresh, chosen_rate, next_lower, wants_lower
@@ -45,13 +53,23 @@ METRICS = (
     "together",
     "budget_mismatch",
 )
-
-
 MEASURED: Final = ("start", "block_options", "family_options")
 """What was measured under a block's label."""
-
 ANYWHERE: Final = tuple(name for name in CONTEST if name not in ("machine", "machine_label"))
 """Columns that are equal within a contest whose runs were made on several machines."""
+FRONTIER: Final = (
+    "start",
+    "shallowest",
+    "l_max",
+    "l_max_censored",
+    "l50",
+    "l50_low",
+    "l50_high",
+    "l50_censored",
+    "area",
+    "provisional",
+    "limited",
+)
 
 
 def training_runs(rows: pd.DataFrame) -> pd.DataFrame:
@@ -66,18 +84,15 @@ def trials(rows: pd.DataFrame) -> pd.DataFrame:
     return one_contest_across_machines(by_cell(frame[frame["trial"].notna()], METRICS))
 
 
-def one_contest_across_machines(
-    runs: pd.DataFrame, key: Sequence[str] = ("block", "depth", "seed", "trial")
-) -> pd.DataFrame:
+def one_contest_across_machines(runs: pd.DataFrame) -> pd.DataFrame:
     """``runs`` with the column ``ran_on``, the machine of each; ``machine`` is that of the contest.
 
-    Losses belong to no machine. If the runs of a contest were made on several machines and none of them twice, by
-    ``key``, they stay one contest, on the machine of most runs. If some were made on several machines, contests stay
-    apart.
+    Losses belong to no machine. If the runs of a contest were made on several machines and none of them twice, they
+    stay one contest, on the machine of most runs. If some were made on several machines, contests stay apart.
     """
     runs = runs.assign(ran_on=runs["machine"])
     for _, part in groups(runs, ANYWHERE):
-        if len(set(part["machine"])) > 1 and not part.duplicated([*key]).any():
+        if len(set(part["machine"])) > 1 and not part.duplicated(["block", "depth", "seed", "trial"]).any():
             runs.loc[part.index, "machine"] = part["machine"].mode().iloc[0]
             runs.loc[part.index, "machine_label"] = ""
     return runs
@@ -168,7 +183,7 @@ def _rung(setting: dict[str, Any], part: pd.DataFrame, tuning: pd.DataFrame, cha
     outcome = verdict(k, n, unfinished, count[Status.DIVERGED]) if gives_verdicts(setting["recipe"]) else NO_VERDICT
     record = {
         **setting,
-        **{name: one_of(part[name]) for name in MEASURED},
+        **{name: common_value(part[name]) for name in MEASURED},
         "budget_mismatch": part["budget_mismatch"].max(),
         "width": part["width"].max(),
         "params": part["params"].max(),
@@ -246,3 +261,66 @@ def _loss(ran: list[dict[str, Any]]) -> tuple[float, float, float]:
         return _middle(losses), math.nan, math.nan
     interval = log10_interval(losses)
     return interval.value, interval.low, interval.high
+
+
+def frontier_table(contests: Contests, about: Descriptions) -> pd.DataFrame:
+    """The table of ``Results.frontier``."""
+    records = [
+        {**contest, "block": block, **_frontier(part, block)}
+        for contest, part in contests
+        for block in about.block_order(part["block"])
+    ]
+    return _limited(pd.DataFrame(records, columns=[*CONTEST, "block", *FRONTIER]))
+
+
+def _limited(table: pd.DataFrame) -> pd.DataFrame:
+    """Mark a frontier as ``limited`` by the budget if it differs in the same contest with another number of steps."""
+    recipes = table["recipe"].map(recipe_of)
+    rest = recipes.map(lambda recipe: canonical({name: value for name, value in recipe.items() if name != "steps"}))
+    keys = [*(name for name in CONTEST if name != "recipe"), "block"]
+    for _, part in table.assign(rest=rest, steps=recipes.map(lambda recipe: recipe.get("steps"))).groupby(
+        [*keys, "rest"], dropna=False
+    ):
+        frontiers = part[["l_max", "l_max_censored"]].drop_duplicates()
+        table.loc[part.index, "limited"] = len(set(part["steps"])) > 1 and len(frontiers) > 1
+    return table
+
+
+def _frontier(part: pd.DataFrame, block: str) -> dict[str, Any]:
+    """The frontier of ``block``, from the rows ``part`` of the trainability table.
+
+    For ``l_max`` an unfinished run counts as a failure. All NaN if seeds are too few or no run finished.
+    """
+    rungs = part[(part["block"] == block) & (part["n"] + part["unfinished"] > 0)]
+    nothing = dict.fromkeys(("shallowest", "l_max", "l50", "l50_low", "l50_high", "area"), math.nan)
+    nothing |= {"start": common_value(part.loc[part["block"] == block, "start"])}
+    empty = nothing | {"l_max_censored": "", "l50_censored": "", "provisional": False, "limited": False}
+    if not rungs["n"].any() or rungs["verdict"].isin([FEW, NO_VERDICT]).any():
+        return empty
+    cells = [{name: int(cell[name]) for name in ("depth", "k", "n", "unfinished")} for cell in rows_of(rungs)]
+    rule = l_max({cell["depth"]: (cell["k"], cell["n"] + cell["unfinished"]) for cell in cells})
+    success = {cell["depth"]: (cell["k"], cell["n"]) for cell in cells if cell["n"]}
+    fit = l50(success)
+    return {
+        "start": nothing["start"],
+        "shallowest": float(rule.shallowest),
+        "l_max": math.nan if rule.value is None else float(rule.value),
+        "l_max_censored": rule.censored or "",
+        "l50": fit.value,
+        "l50_low": fit.low,
+        "l50_high": fit.high,
+        "l50_censored": fit.censored or "",
+        "area": _area(success, [int(depth) for depth in part["depth"].unique()]),
+        "provisional": rule.provisional,
+        "limited": False,
+    }
+
+
+def _area(success: Success, ladder: Sequence[int]) -> float:
+    """The area under the success rate over the whole ``ladder``, so that blocks are comparable.
+
+    If no seed trained at the deepest depth tried, greater depths count as failures too; otherwise the area is NaN.
+    """
+    deepest = max(success)
+    untried = {depth: (0, 1) for depth in ladder if depth > deepest}
+    return math.nan if untried and success[deepest][0] else area_under_success({**success, **untried})

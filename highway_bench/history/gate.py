@@ -38,7 +38,7 @@ from highway_bench.history.paths import CONFIGURATION, Paths
 from highway_bench.history.verdicts import GateVerdict, covering, store_verdict
 from highway_bench.history.working_folder import exclusive
 from highway_bench.measure.statistics import IntervalEstimate
-from highway_bench.provenance.load import Load
+from highway_bench.provenance.machine import Load
 
 SECONDS = 400.0  # for confirmation
 ELSEWHERE = "not timed again: a point of another machine, or --no-confirm"

@@ -11,7 +11,7 @@ import pandas as pd
 
 from highway_bench.errors import NothingMeasured
 from highway_bench.frames.results import Source, open_results
-from highway_bench.frames.rows import STARTED
+from highway_bench.frames.rows import without_start
 from highway_bench.interactive.measured import NAMES, MeasuredRows
 from highway_bench.measure.paired import BETTER, EQUAL, UNDECIDED, WORSE
 from highway_bench.measure.paired import compare as judge
@@ -47,7 +47,7 @@ def compare(before: MeasuredRows | Source, after: MeasuredRows | Source) -> pd.D
 def _rows(given: MeasuredRows | Source) -> pd.DataFrame:
     rows = given.results.rows if isinstance(given, MeasuredRows) else open_results(given).rows
     rows = rows[rows["trial"].isna() & rows["status"].isin(list(OUTCOMES)) & rows["axis"].fillna("").eq("")]
-    blocks = [str(name).partition(STARTED)[0] for name in rows["label"]]  # of several starts in one result alone
+    blocks = [without_start(str(name)) for name in rows["label"]]  # of several starts in one result alone
     return rows.assign(family=[VERSION.sub(r"\1", str(name)) for name in rows["family_label"]], block=blocks)
 
 

@@ -1,4 +1,4 @@
-"""Measured: the rows of a run, and the frames that answer a question each."""
+"""Measured: the rows of a run, the frames that answer a question each, and how a result shows itself by its tables."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
@@ -16,16 +17,14 @@ from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.families import make_family
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import Runs, plain
-from highway_bench.interactive.shown import ShowsTables
 from highway_bench.measure.paired import leaders
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.network import build
 from highway_bench.plan.selection import AnyBlock, AnyFamily, OneOrMore, Selection
 from highway_bench.tasks.from_cell import cell_dataset
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+LINES: Final = 30
+"""Lines in print; a table in a notebook has so many rows."""
 NAMES: Final = {"mode": "execution", "index": "position", "axis": "axis_name"}
 """Columns of a store whose names pandas has too, and what users see."""
 JSON: Final = {"block_options": "block_", "family_options": "family_", "recipe": "recipe_"}
@@ -33,6 +32,38 @@ JSON: Final = {"block_options": "block_", "family_options": "family_", "recipe":
 SETTING: Final = ("task", "family", "dataset", "block", "start", "depth", "width", "seed")
 WHERE: Final = ("execution", "threads", "device", "dtype", "machine")
 MILLI: Final = 1e3
+
+
+class ShowsTables:
+    """A result with ``headlines`` and ``tables``."""
+
+    def headlines(self) -> list[str]:
+        """The lines above the tables."""
+        raise NotImplementedError
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Small tables by title."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        lines, tables = self.headlines(), self.tables()
+        most = max(1, (LINES - len(lines)) // max(1, len(tables)) - 3)
+        for title, table in tables.items():
+            more = f", {most} of {len(table)} rows" if len(table) > most else ""
+            text = table.head(most).to_string(index=False, float_format="{:.3g}".format, na_rep="")
+            lines += ["", f"{title}{more}", *text.splitlines()]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{escape(line)}</p>" for line in self.headlines()]
+        for title, table in self.tables().items():
+            html = table.to_html(index=False, float_format="{:.3g}".format, na_rep="", max_rows=LINES, border=0)
+            parts.append(f"<h4>{escape(title)}</h4>{html}")
+        return "".join(parts)
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,7 +1,7 @@
 """Statistics: estimates with intervals from samples, seeds and trials.
 
 Depends on numpy and scipy only, so reports can use it without torch. A single value has no interval: ``low`` and
-``high`` are NaN. Values must be finite: a diverged run cannot enter a mean. Instead it ranks last (``best_of_k``) and
+``high`` are NaN. Values must be finite: a diverged run cannot enter a mean. Instead it
 lowers the success rate.
 """
 
@@ -97,25 +97,10 @@ def hodges_lehmann(values: Iterable[float]) -> float:
     return float(np.median((data[first] + data[second]) / 2))
 
 
-def paired_ratio(a: Iterable[float], b: Iterable[float], confidence: float = CONFIDENCE) -> IntervalEstimate:
-    """Ratio a / b from samples taken in turn: exp of the median of log(aᵢ/bᵢ), with the bounds of ``median_interval``.
-
-    The log scale makes the ratio of b to a exactly the inverse. ``value`` is the median of the per-round ratios (of an
-    even number, the geometric mean of the middle two).
-    """
-    first, n = _finite(a, positive=True)
-    second, m = _finite(b, positive=True)
-    if n != m:
-        raise BadInput(f"paired samples need equal counts, not {n} and {m}")
-    logs = median_interval(np.log(first) - np.log(second), confidence)
-    return IntervalEstimate(math.exp(logs.value), math.exp(logs.low), math.exp(logs.high), n)
-
-
 def ratio_over_processes(
     a: Iterable[float],
     b: Iterable[float],
     process: Sequence[int],
-    confidence: float = CONFIDENCE,
     wall: Sequence[float] | None = None,
 ) -> IntervalEstimate:
     """Ratio a / b from samples that were taken in turn, in several processes.
@@ -132,31 +117,10 @@ def ratio_over_processes(
     if not n == m == len(process):
         raise BadInput(f"paired samples need equal counts, not {n}, {m} and {len(process)}")
     logs, of = np.log(first) - np.log(second), np.asarray(process)
-    ratio = t_interval([float(np.median(logs[of == number])) for number in np.unique(of)], confidence)
+    ratio = t_interval([float(np.median(logs[of == number])) for number in np.unique(of)])
     waited = max(0.0, 1 - float(first.sum()) / math.fsum(wall)) if wall is not None else 0.0
     half = math.hypot(ratio.high - ratio.value, SHIFT_BY_WAITING * waited)
     return IntervalEstimate(math.exp(ratio.value), math.exp(ratio.value - half), math.exp(ratio.value + half), ratio.n)
-
-
-# -------------------------------------------------------------------------------------------------------- trials
-
-
-def best_of_k(values: Iterable[float], k: int, minimise: bool = True) -> float:
-    """Expected best of ``k`` of these trials drawn without replacement: unbiased for the best of k new trials.
-
-    With values ascending, the minimum is Σᵢ v₍ᵢ₎ C(n−i, k−1) / C(n, k), i = 1 … n−k+1. A diverged trial is ``inf``
-    (``-inf`` where more is better) and ranks last; the expectation is infinite where k such trials can be drawn
-    together.
-    """
-    ranked = sorted(value if minimise else -value for value in values)
-    n = len(ranked)
-    if not 1 <= k <= n:
-        raise BadInput(f"best of {k} needs between 1 and {n} trials")
-    if any(math.isnan(value) for value in ranked):
-        raise BadInput("a trial without a value must be given as infinite, not NaN")
-    total = math.comb(n, k)
-    best = math.fsum(value * (math.comb(n - i, k - 1) / total) for i, value in enumerate(ranked[: n - k + 1], start=1))
-    return best if minimise else -best
 
 
 # ------------------------------------------------------------------------------------------------------- checks

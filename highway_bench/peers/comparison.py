@@ -11,8 +11,7 @@ from highway_bench.errors import BadInput
 from highway_bench.execution.progress import Event
 from highway_bench.families import make_family
 from highway_bench.peers import task
-from highway_bench.peers.base import Peer
-from highway_bench.peers.known import peers
+from highway_bench.peers.base import Peer, peers
 from highway_bench.peers.request import PHASES, PeerRequest
 from highway_bench.plan.plan import AnyStore, Plan, RunResult
 from highway_bench.tasks.from_cell import check_device, default_device

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from highway_bench.frames.cells import by_cell
+from highway_bench.frames.costs import gap
 from highway_bench.frames.rows import of_task, recipe_of
-from highway_bench.frames.step_times import gap
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Record, Shown
 from highway_bench.report.format import NONE

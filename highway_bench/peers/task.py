@@ -16,13 +16,13 @@ from highway_bench.errors import USER_ERRORS
 from highway_bench.families.parts import count_parameters
 from highway_bench.measure.allocator import keep_freed_memory
 from highway_bench.measure.statistics import IntervalEstimate
-from highway_bench.peers.known import peers
+from highway_bench.peers.base import peers
 from highway_bench.peers.pair import PeerPair
 from highway_bench.peers.timing import OURS, PeerTimes, time_in_turn
 from highway_bench.tasks.base import CellCost, Task, tasks, value_of
+from highway_bench.tasks.from_cell import network_bytes
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.tasks.modes import EXECUTION_MODES
-from highway_bench.tasks.network_bytes import network_bytes
 from highway_bench.tasks.throughput import LIMIT, PRECISION, PROCESSES, budget_of
 from highway_bench.words import Word, one_of
 

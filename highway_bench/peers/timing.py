@@ -16,8 +16,7 @@ from highway_bench.measure.precision import use_precision
 from highway_bench.measure.processes import call_in, sample_processes
 from highway_bench.measure.run_delay import pinned
 from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
-from highway_bench.peers.pair import PeerPair
-from highway_bench.peers.step import NetworkStep
+from highway_bench.peers.pair import NetworkStep, PeerPair
 
 OURS = "ours"
 

@@ -23,7 +23,7 @@ from highway_bench.plan.expand import (
 )
 from highway_bench.plan.grid import Grid
 from highway_bench.plan.selection import Selection
-from highway_bench.provenance.gpu import gpu
+from highway_bench.provenance.free_memory import gpu
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import check_device, check_dtype, dataset_options, default_device, pinned
 

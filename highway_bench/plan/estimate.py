@@ -15,9 +15,16 @@ from highway_bench.execution.rerun import FAILED, Rerun
 from highway_bench.execution.schedule import Schedule, ScheduledCell
 from highway_bench.provenance.free_memory import PROCESS_BYTES, usable_bytes
 from highway_bench.results.store import Store
-from highway_bench.tasks.network_bytes import network_bytes
-from highway_bench.tasks.predicted_peak import DEPTHS, MOST_PEAK, predicted_bytes, prediction_flops
-from highway_bench.tasks.predicted_seconds import TIMED, is_timed, predicted_seconds
+from highway_bench.tasks.from_cell import network_bytes
+from highway_bench.tasks.predicted_costs import (
+    DEPTHS,
+    MOST_PEAK,
+    TIMED,
+    is_timed,
+    predicted_bytes,
+    predicted_seconds,
+    prediction_flops,
+)
 
 Number = TypeVar("Number", int, float)
 

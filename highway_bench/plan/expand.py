@@ -15,7 +15,7 @@ from highway_bench.families import Family, families, make_family
 from highway_bench.matching import matched_width
 from highway_bench.plan.grid import ADAM_RATES, MEASURED, SGD_RATES, TUNED, Grid, with_ladder
 from highway_bench.plan.selection import Selection
-from highway_bench.plan.settings import known_rates
+from highway_bench.plan.settings import Rates, known_rates
 from highway_bench.provenance.machine import cores
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import dataset_options, default_device, pinned, positions_of
@@ -97,12 +97,10 @@ def expand(grid: Grid, selection: Selection, trained: dict[tuple[str, str], Any]
                 yield from repeated(cell, family, selection) if grid.repeats else [cell]
 
 
-NO_RATES: Mapping[tuple[str, str], float] = {}
-
-
 def repeated(cell: Cell, family: Family, selection: Selection) -> Iterator[Cell]:
     """A cell of a grid that repeats, at its committed learning rate, or none: see ``Grid``."""
-    recipe, known = cell.recipe, NO_RATES
+    recipe = cell.recipe
+    known: Rates = {}
     if recipe.get("rate") == TUNED and not (cell.block_options or recipe.get("own_rate")):
         words = cell.depth, cell.nominal_width, cell.batch_size, recipe["steps"]
         known = known_rates(family, cell.dataset, *words)

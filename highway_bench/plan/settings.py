@@ -128,19 +128,24 @@ LANGUAGE: Final = Setting(
 )
 
 
+ALIKE: Final = ("kind", "data", "depth", "plain_width", "batch", "steps")
+"""Columns of the committed table that are equal among connections whose learning rates were chosen alike."""
+Rates = Mapping[tuple[str, str], float]
+"""Learning rates by block and start."""
+
+
 @cache
-def known_rates(
-    family: Family, dataset: str | None, depth: int, width: int, batch_size: int, steps: int
-) -> Mapping[tuple[str, str], float]:
-    """By block and start: the committed learning rates of a family on a data set at a depth, at plain's ``width``."""
+def _committed_rates() -> Mapping[tuple[Any, ...], Rates]:
+    """The committed learning rates, by the columns ``ALIKE``."""
+    found: dict[tuple[Any, ...], dict[tuple[str, str], float]] = {}
+    for row in known(TABLE):
+        if row["rate"] is not None:
+            found.setdefault(tuple(row[name] for name in ALIKE), {})[row["connection"], row["start"]] = row["rate"]
+    return found
+
+
+def known_rates(family: Family, dataset: str | None, depth: int, width: int, batch_size: int, steps: int) -> Rates:
+    """The committed learning rates of a family on a data set at a depth, at plain's ``width``; empty for none."""
     options = (name if value is True else f"{name}={value}" for name, value in family.options.items())
-    wanted = {
-        "kind": " ".join([family.name, *options]),
-        "data": dataset,
-        "depth": depth,
-        "plain_width": width,
-        "batch": batch_size,
-        "steps": steps,
-    }
-    found = (row for row in known(TABLE) if all(row[name] == value for name, value in wanted.items()))
-    return {(row["connection"], row["start"]): row["rate"] for row in found if row["rate"] is not None}
+    kind = " ".join([family.name, *options])
+    return _committed_rates().get((kind, dataset, depth, width, batch_size, steps), {})

@@ -1,20 +1,84 @@
-"""Free memory: of this machine or its container, and of a GPU; and how memory is written in messages."""
+"""Free memory: of this machine or its container, and of a GPU; and how memory is written in messages.
+
+A GPU's model, memory and number types are read before a run in a short process of its own. Reading them initialises
+CUDA. That takes some hundred MB for as long as the process lives, and blocks every worker from a GPU that serves one
+process at a time. The process that starts the workers must therefore not read them itself.
+"""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import psutil
 
-from highway_bench.provenance.gpu import gpu
-from highway_bench.provenance.memory_cgroup import memory_cgroups
+from highway_bench.errors import BadInput
 
+READ = """
+import json, sys, torch
+with torch.cuda.device(sys.argv[1]):
+    about = torch.cuda.get_device_properties(sys.argv[1])
+    bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)
+    free, memory = torch.cuda.mem_get_info()
+tf32 = about.major >= 8  # from Ampere on
+print(json.dumps({"name": about.name, "memory": memory, "free": free, "bfloat16": bfloat16, "tf32": tf32}))
+"""
+GROUPS: Final = Path("/proc/self/cgroup")
+MOUNTED: Final = Path("/sys/fs/cgroup")
 USABLE: Final = 0.9
 """The share of free memory that measurements may take: a step needs more than its tensors, such as scratch buffers."""
 PROCESS_BYTES: Final = 400 * 2**20
 """Memory of a worker process with its libraries before it measures anything; on a GPU, of its CUDA context."""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU's model, its memory in bytes, how much of it was free, and whether it computes in bfloat16 and in TF32."""
+
+    name: str
+    memory: int
+    free: int
+    bfloat16: bool
+    tf32: bool
+
+
+@cache
+def gpu(device: str) -> Gpu:
+    """The GPU called ``device``. Raises ``BadInput`` if torch has no CUDA or finds no such device."""
+    done = subprocess.run([sys.executable, "-P", "-c", READ, device], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise BadInput(f"this machine has no device {device!r}: {reason}")
+    return Gpu(**json.loads(done.stdout.strip().splitlines()[-1]))
+
+
+class MemoryCgroup(NamedTuple):
+    """A group's ``folder`` below that of all groups, ``top``, in ``version`` 1 or 2; a container may hide it."""
+
+    version: int
+    top: Path
+    folder: Path
+
+
+def memory_cgroups() -> list[MemoryCgroup]:
+    """The groups of this process, of either version; none on a system other than Linux."""
+    try:
+        lines = GROUPS.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    found = []
+    for _, controllers, path in (line.split(":", 2) for line in lines):
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        top = MOUNTED / "memory" if controllers else MOUNTED
+        found.append(MemoryCgroup(1 if controllers else 2, top, top / path.lstrip("/")))
+    return found
 
 
 class LimitFiles(NamedTuple):

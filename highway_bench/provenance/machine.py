@@ -1,17 +1,25 @@
-"""Machine identity: the hardware and the torch that a measurement belongs to."""
+"""Machine: its identity (the hardware and the torch that a measurement belongs to), and its load.
+
+The load is what else kept a machine busy between two moments: stolen time, and pressure on its cores and memory.
+"""
 
 from __future__ import annotations
 
 import re
 import runpy
+import time
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from highway_bench.provenance.gpu import gpu
+import psutil
+
+from highway_bench.provenance.free_memory import gpu
 from highway_bench.provenance.processor import LEVELS, processor
 
 NAME = re.compile(
@@ -22,6 +30,7 @@ NAME = re.compile(
 """A machine's name; up to version 0.2 it had neither family, model nor vector instructions, and an Apple chip's has
 none."""
 UPPER = re.compile(r"(amd|arm|epyc|nvidia|(?!0x)[a-z]{0,4}\d\w*)\Z")
+PRESSURE = Path("/proc/pressure")
 
 
 class Identity(NamedTuple):
@@ -108,3 +117,40 @@ def slug(text: str) -> str:
     """``text`` in lower case, letters and digits joined by ``-``; trade marks and clock rates left out."""
     text = re.sub(r"\((r|tm|c)\)|@.*|\b(cpu|processor)\b", " ", text.lower())
     return "-".join(re.findall(r"[a-z0-9.]+", text)) or "unknown"
+
+
+@dataclass(frozen=True)
+class Load:
+    """Seconds since the machine started: of stolen time (all cores), of pressure on each resource, and of wall time.
+
+    Pressure is the time in which some task waited for the resource, as Linux counts it; without those that it does not
+    count.
+    """
+
+    wall: float
+    stolen: float
+    pressure: dict[str, float]
+
+    @classmethod
+    def now(cls) -> Load:
+        """The counters at this moment."""
+        pressure = {}
+        for resource in ("cpu", "memory"):
+            with suppress(OSError):  # no such file, or one that cannot be read since the kernel does not count
+                some = (PRESSURE / resource).read_text(encoding="ascii").splitlines()[0]
+                pressure[resource] = 1e-6 * int(some.rpartition("total=")[2])
+        return cls(time.monotonic(), getattr(psutil.cpu_times(), "steal", 0.0), pressure)
+
+    def since(self) -> Load:
+        """The difference from then to now."""
+        now = Load.now()
+        counted = sorted(self.pressure.keys() & now.pressure.keys())
+        pressure = {name: now.pressure[name] - self.pressure[name] for name in counted}
+        return Load(now.wall - self.wall, now.stolen - self.stolen, pressure)
+
+    def __str__(self) -> str:
+        """Shares of the wall time, for a difference."""
+        cores = psutil.cpu_count() or 1
+        waits = [f"{name} {100 * seconds / self.wall:.2g} %" for name, seconds in self.pressure.items()]
+        waited = f"meanwhile some program waited for {', '.join(waits)} of the time; " if waits else ""
+        return f"{waited}other virtual machines took {100 * self.stolen / self.wall / cores:.2g} % of the cores"

@@ -26,10 +26,8 @@ from highway_bench.families.parts import FusedMaps, count_parameters
 from highway_bench.tasks import tasks
 from highway_bench.tasks.architecture_network import ON_DATA, cell_network
 from highway_bench.tasks.base import CellCost, Skip, Task, cell_by_cell, value_of
-from highway_bench.tasks.from_cell import cell_family, cell_spec, dataset_options
+from highway_bench.tasks.from_cell import cell_family, cell_spec, dataset_options, network_bytes, recipe_from
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
-from highway_bench.tasks.network_bytes import network_bytes
-from highway_bench.tasks.recipe_words import recipe_from
 from highway_bench.training.loop import Training
 from highway_bench.training.recipe import TRAINING
 from highway_bench.words import Word, whole

@@ -73,19 +73,16 @@ def whole(column: str, heading: str, hint: str = "") -> Column:
     return Head(heading, hint), lambda record: _number(record.get(column), count)
 
 
-def ratio(
-    column: str, heading: str, hint: str = "", *, bounds: str = "ratio", text: Callable[[float], str] = three
-) -> Column:
+def ratio(column: str, heading: str, hint: str = "", *, text: Callable[[float], str] = three) -> Column:
     """A column of measured ratios, in the notation of ``ratio.quoted``.
 
-    ``column`` has the value, ``bounds`` is the prefix of the interval's columns, and ``ratio_gap`` has the reason for a
-    missing interval. ``text`` prints a number.
+    ``column`` has the value, ``ratio_low`` and ``ratio_high`` the bounds, and ``ratio_gap`` the reason for a missing
+    interval. ``text`` prints a number.
     """
 
     def make(record: Record) -> str:
         value, low, high = (
-            math.nan if missing(record[name]) else float(record[name])
-            for name in (column, f"{bounds}_low", f"{bounds}_high")
+            math.nan if missing(record[name]) else float(record[name]) for name in (column, "ratio_low", "ratio_high")
         )
         return quoted(value, low, high, record["ratio_gap"] or "", text=text)
 

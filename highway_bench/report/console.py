@@ -13,9 +13,8 @@ from rich.text import Text
 from highway_bench import terminal
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import Runs
-from highway_bench.report.choice.answers import answers
-from highway_bench.report.choice.joined import this_machine
-from highway_bench.report.choice.taken import measured_here, taken
+from highway_bench.report.choice.answers import answers, this_machine
+from highway_bench.report.choice.lines import measured_here, taken
 from highway_bench.report.columns import Head, Shown
 from highway_bench.report.task_tables import depth_table, failure_table, task_tables
 

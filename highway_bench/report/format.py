@@ -80,6 +80,6 @@ def signed(value: float, form: str = "g") -> str:
     return f"{value:{form}}".replace("-", "−")
 
 
-def listed(words: list[str], last: str = "and") -> str:
+def listed(words: list[str]) -> str:
     """Words in a list for a sentence: a, b and c."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else "none"
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else "none"

@@ -9,8 +9,8 @@ from typing import Final
 import pandas as pd
 
 from highway_bench.frames.results import Results
+from highway_bench.report.choice.lines import taken
 from highway_bench.report.choice.table import wide_table
-from highway_bench.report.choice.taken import taken
 from highway_bench.report.columns import Head, Shown
 from highway_bench.report.task_tables import depth_table, task_tables
 from highway_bench.writing import writing

@@ -6,9 +6,9 @@ from typing import Final
 
 import pandas as pd
 
+from highway_bench.frames.costs import ONE_PROCESS
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import options_text, rows_of
-from highway_bench.frames.step_times import ONE_PROCESS
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Head, Record, Shown, missing
 from highway_bench.report.format import NONE, between, three

@@ -1,4 +1,4 @@
-"""Reproductions whose arms train at learning rates of their own, chosen by the rule of ``decide.rates``."""
+"""Reproductions whose arms train at learning rates of their own, chosen by the rule of ``decide.candidate``."""
 
 from __future__ import annotations
 

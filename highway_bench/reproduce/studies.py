@@ -22,7 +22,7 @@ from optuna.study import Study
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.results.store import Store
-from highway_bench.tasks.search_trials import study_of, trial_cells, trials_of
+from highway_bench.tasks.training_cells import study_of, trial_cells, trials_of
 from highway_bench.tuning import new_study
 from highway_bench.writing import writing
 

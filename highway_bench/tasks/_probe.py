@@ -18,8 +18,7 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.network import Stack
 from highway_bench.tasks._gated_layers import GateMaps
-from highway_bench.tasks.from_cell import cell_device, cell_dtype, cell_family, dataset_options
-from highway_bench.tasks.recipe_words import recipe_from
+from highway_bench.tasks.from_cell import cell_device, cell_dtype, cell_family, dataset_options, recipe_from
 from highway_bench.training.evaluation import loss_of, to_device
 from highway_bench.training.loop import Training
 

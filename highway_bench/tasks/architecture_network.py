@@ -23,8 +23,11 @@ from highway_bench.tasks.from_cell import (
     skip_incompatible,
     started_stack,
 )
-from highway_bench.tasks.recipe_words import DATASET
-from highway_bench.words import Word, either
+from highway_bench.words import Word, either, mapping
+
+DATASET: Mapping[str, Word] = {  # of tasks whose networks read a data set
+    "dataset": mapping("the data set's options by name").meaning("Options of the data set, by name."),
+}
 
 
 class ArchitectureName(Word):

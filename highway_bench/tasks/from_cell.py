@@ -1,4 +1,7 @@
-"""From a cell's plain values to what tasks run: its device, dtype, block, family and stack of layers."""
+"""From a cell's plain values to what tasks run: its device, dtype, block, family, stack of layers and recipe.
+
+``network_bytes`` estimates from closed forms; no network is built.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,23 @@ from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.cell import DTYPES, Cell
 from highway_bench.data import DataSet, datasets, make_dataset
 from highway_bench.errors import BadInput
-from highway_bench.families import Family, make_family
+from highway_bench.families import Family, Transform, make_family
 from highway_bench.matching import mismatch
 from highway_bench.measure.precision import TF32, cast, torch_dtype, use_precision
 from highway_bench.network import build
 from highway_bench.stem_head import Incompatible, feature_positions
-from highway_bench.tasks.base import Skip
+from highway_bench.tasks.base import Skip, value_of
 from highway_bench.tasks.measurement import Measurement, Metric
+from highway_bench.training.recipe import TRAINING, Recipe
 
 TORCH_DTYPES: dict[str, torch.dtype] = {name: torch_dtype(name) for name in DTYPES}
-
 REMARKED = 0.02  # of a budget, above which a row says how far off it is
 BUDGET_MISMATCH = Metric(
     "budget_mismatch", "1", label="parameters off", hint="what rounding of widths leaves", percent=True
 )
+SAVED_PER_CONNECTION = 2  # maps saved for the backward pass besides those of transform and gates: input, product
+SAVED_PER_GATE = 2  # the gate before and after its sigmoid
+TAPS = 9  # of a 3 × 3 kernel: weights of a convolution for each pair of an input and an output feature
 
 
 def default_device() -> str:
@@ -146,3 +152,42 @@ def budget_mismatch(cell: Cell) -> Measurement:
     what = "FLOP" if cell.match == "flops" else "parameters"
     remark = f"{100 * value:+.1f} % {what} of plain's" if abs(value) > REMARKED else None
     return Measurement(metric=BUDGET_MISMATCH.name, value=value, message=remark)
+
+
+def network_bytes(cell: Cell) -> int:
+    """Roughly the bytes of one network of ``cell`` and one step of it, without those of the process and its libraries.
+
+    The sum has the weights and, with a backward pass, gradients and the optimiser's state. It also has the maps that
+    are saved for the backward pass, at every position of every item of the batch. A forward pass alone holds those of
+    one layer at a time.
+    """
+    family, spec = cell_family(cell), blocks.get(cell.block)
+    features = [
+        saved_features(part, cell.width)
+        + (SAVED_PER_CONNECTION + SAVED_PER_GATE * spec.gates + spec.norms) * cell.width
+        for part in family.sublayers
+    ]
+    backward = cell.phase != "forward"
+    layers = cell.depth if backward else 1
+    copies = 4 if backward else 1  # weights, gradients, momentum, and the starting weights that timing restores
+    weights = copies * spec.stack_parameters(family, cell.width, cell.depth)
+    numbers = weights + layers * sum(features) * cell.batch_size * positions_of(family, cell)
+    return round(TORCH_DTYPES[cell.dtype].itemsize * numbers)
+
+
+def saved_features(part: Transform, width: int) -> float:
+    """Features that one transform computes at each position: its parameters, divided by the weights of one feature."""
+    taps = TAPS if part.kind == "image" else 1
+    return part.transform_parameters(width) / (width * taps)
+
+
+def recipe_from(cell: Cell) -> Recipe:
+    """How the cell's network is trained.
+
+    Raises ``BadInput`` for a word that the task does not have, a value that a word cannot have, and the rate ``tuned``.
+    """
+    for word in cell.recipe:
+        value_of(cell, word, None)
+    if cell.recipe.get("rate") == "tuned":
+        raise BadInput("the rate 'tuned' is no number: it must be resolved before training")
+    return Recipe(**{word: value for word, value in cell.recipe.items() if word in TRAINING})

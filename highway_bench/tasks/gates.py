@@ -17,10 +17,8 @@ from dataclasses import replace
 from highway_bench.cell import Cell
 from highway_bench.measure.precision import cast
 from highway_bench.success.judging import Judgement
-from highway_bench.tasks._gated_layers import gate_biases
-from highway_bench.tasks._lesions import lesions
-from highway_bench.tasks._mixing_measurements import mixing_measurements
-from highway_bench.tasks._network_record import NetworkRecord
+from highway_bench.tasks._gated_layers import NetworkRecord, gate_biases, lesions
+from highway_bench.tasks._layer_measurements import mixing_measurements
 from highway_bench.tasks.architecture_network import started_network
 from highway_bench.tasks.base import CellCost, register_task
 from highway_bench.tasks.from_cell import cell_dtype

@@ -15,10 +15,9 @@ from highway_bench.cell import Cell
 from highway_bench.measure.memory import measure_memory
 from highway_bench.tasks._step import StackStep
 from highway_bench.tasks.base import CellCost, Skip, StepTask, cell_by_cell, register_task
-from highway_bench.tasks.from_cell import BUDGET_MISMATCH, budget_mismatch
+from highway_bench.tasks.from_cell import BUDGET_MISMATCH, budget_mismatch, network_bytes
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.tasks.modes import EXECUTION_MODES
-from highway_bench.tasks.network_bytes import network_bytes
 
 if TYPE_CHECKING:
     from highway_bench.training.checkpoint import CheckpointFolder

@@ -23,16 +23,12 @@ from highway_bench.analysis.signal import Layer
 from highway_bench.cell import Cell
 from highway_bench.families.parts import count_parameters
 from highway_bench.network import Stack, unpadded_steps
-from highway_bench.tasks._jacobian_measurements import jacobian_measurements
+from highway_bench.tasks._layer_measurements import jacobian_measurements, signal_measurements, update_measurements
 from highway_bench.tasks._probe import Probe, data_batch, example_batch, multiply_weights, training_of
-from highway_bench.tasks._signal_measurements import signal_measurements
-from highway_bench.tasks._update_measurements import update_measurements
 from highway_bench.tasks.architecture_network import ON_DATA, cell_network
 from highway_bench.tasks.base import CellCost, Skip, Task, cell_by_cell, register_task, value_of
-from highway_bench.tasks.from_cell import BUDGET_MISMATCH, budget_mismatch, cell_family
+from highway_bench.tasks.from_cell import BUDGET_MISMATCH, budget_mismatch, cell_family, network_bytes, recipe_from
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
-from highway_bench.tasks.network_bytes import network_bytes
-from highway_bench.tasks.recipe_words import recipe_from
 from highway_bench.training.recipe import TRAINING
 from highway_bench.words import POSITIVE, Word
 

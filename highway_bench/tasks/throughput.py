@@ -40,10 +40,9 @@ from highway_bench.measure.torch_internals import CLEAR_CACHES, COUNTERS, SLEEP
 from highway_bench.tasks._step import StackStep
 from highway_bench.tasks._timing import CellTimes, GroupTimes, time_group
 from highway_bench.tasks.base import CellCost, Skip, StepTask, register_task, value_of
-from highway_bench.tasks.from_cell import BUDGET_MISMATCH, TORCH_DTYPES, budget_mismatch
+from highway_bench.tasks.from_cell import BUDGET_MISMATCH, TORCH_DTYPES, budget_mismatch, network_bytes
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.tasks.modes import CACHES, EXECUTION_MODES, compiler_caches
-from highway_bench.tasks.network_bytes import network_bytes
 from highway_bench.words import NOT_NEGATIVE, POSITIVE, Word, whole
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 A run succeeds by the rule of ``highway_bench.success``. The learning rate is tuned for each depth: every block gets the
 same trials over the same rates with the same seeds. The rate of lowest final loss is run again on fresh seeds, and only
-those runs count. A recipe with a ``search`` draws other hyper-parameters at random too; see ``tasks.search_trials``.
+those runs count. A recipe with a ``search`` draws other hyper-parameters at random too; see ``tasks.training_cells``.
 
 With ``"together": N`` in the recipe, at most N runs of one shape train as one population where that is faster; see
-``tasks.populations``. Each run has rows of its own. The metric ``together`` is the number of members, and a run's
+``tasks.training_cells``. Each run has rows of its own. The metric ``together`` is the number of members, and a run's
 seconds are its equal share of the population's time.
 
 Losses belong to no machine, so keys leave it out and a search goes on on another one. Seconds are those of the
@@ -14,6 +14,7 @@ machine in their row.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -31,8 +32,6 @@ from highway_bench.measure.device import release
 from highway_bench.registry import imported_function
 from highway_bench.results.schema import Status
 from highway_bench.success.judging import THRESHOLD, Judgement, judge, success_loss
-from highway_bench.tasks._curve import curve
-from highway_bench.tasks._ladder import LADDER, RATES, check_rung, rung_below
 from highway_bench.tasks.architecture_network import ON_DATA, cell_network, meta_network
 from highway_bench.tasks.base import CellCost, Skip, Task, register_task, value_of
 from highway_bench.tasks.from_cell import (
@@ -41,19 +40,26 @@ from highway_bench.tasks.from_cell import (
     cell_family,
     cell_spec,
     dataset_options,
+    network_bytes,
+    recipe_from,
 )
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
-from highway_bench.tasks.network_bytes import network_bytes
-from highway_bench.tasks.populations import (
+from highway_bench.tasks.training_cells import (
+    LADDER,
+    RATES,
     check_population,
+    check_rung,
     networks_in_memory,
     population_limit,
     populations_of,
     reason_to_train_alone,
+    rung_below,
     shared_shape,
+    study_of,
+    trial_cells,
+    trials_of,
+    with_trial,
 )
-from highway_bench.tasks.recipe_words import recipe_from
-from highway_bench.tasks.search_trials import study_of, trial_cells, trials_of, with_trial
 from highway_bench.training.checkpoint import Checkpoint, CheckpointFolder
 from highway_bench.training.evaluation import LossFunction, evaluate, mistakes
 from highway_bench.training.loop import Training
@@ -63,6 +69,7 @@ from highway_bench.training.stacked import NotStackable
 from highway_bench.tuning import winner
 from highway_bench.words import POSITIVE, REFERENCE, Word, either, mapping, one_of, truth, whole
 
+CURVE_POINTS = 50
 EVALUATE_AT_MOST = 2_000  # training items that the final accuracy is computed on
 
 
@@ -363,3 +370,14 @@ def epoch_values(training: Training) -> dict[str, list[float | None]]:
         "epoch_test_loss": [epoch.loss if math.isfinite(epoch.loss) else None for epoch in training.epochs],
         "epoch_test_accuracy": [epoch.accuracy for epoch in training.epochs],
     }
+
+
+def curve(losses: Sequence[float], points: int = CURVE_POINTS) -> list[tuple[int, float]]:
+    """``losses`` by step, as at most ``points`` pairs (last step, mean loss) of equal intervals of steps.
+
+    The curve stops before the first loss that is not finite.
+    """
+    finite = list(itertools.takewhile(math.isfinite, losses))
+    width = max(1, math.ceil(len(finite) / points))
+    parts = [finite[start : start + width] for start in range(0, len(finite), width)]
+    return [(min((index + 1) * width, len(finite)), sum(part) / len(part)) for index, part in enumerate(parts)]

@@ -2,7 +2,7 @@
 
 A file holds one run: one network, or the networks of a population. Its first line is JSON: the keys of the cells in
 training (see ``execution.key``), and the length and hash of the rest. A file is replaced atomically. torch is imported
-only where a state is read or written.
+only where a state is read or written. On SIGTERM, a run with a checkpoint ends between two steps, never within one.
 """
 
 from __future__ import annotations
@@ -11,24 +11,54 @@ import hashlib
 import io
 import json
 import os
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from highway_bench.cell import Cell
-from highway_bench.training.stopping import deferred_sigterm
-
-if TYPE_CHECKING:
-    from highway_bench.training.loop import Training
 
 INTERVAL = 60.0  # least seconds between two saves
 WRITING_FACTOR = 20.0  # and at least this many times the duration of the last save
 WORTH_SAVING = 10.0  # seconds of training from which a finished run is saved: measuring it may take long too
 SUFFIX, UNFINISHED = ".checkpoint", ".unfinished"
+
+
+@contextmanager
+def deferred_sigterm() -> Iterator[Callable[[], bool]]:
+    """Defer SIGTERM until the end of this context. The yielded function says whether the signal has arrived.
+
+    At the end of the context the signal is sent again, which ends the process. Raises ``SystemExit`` if the process
+    survives it: the code after the context must not run either. The sender may kill the process soon: a pool of workers
+    waits three seconds. Signals can be handled in the main thread only; in any other thread nothing is deferred.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    received = False
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        nonlocal received
+        received = True
+
+    before = signal.signal(signal.SIGTERM, note)
+    try:
+        yield lambda: received
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)  # None if it was not set from Python
+        if received:
+            os.kill(os.getpid(), signal.SIGTERM)
+            raise SystemExit(128 + signal.SIGTERM)
+
+
+if TYPE_CHECKING:
+    from highway_bench.training.loop import Training
 
 
 @dataclass(frozen=True)

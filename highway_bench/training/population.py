@@ -3,7 +3,8 @@
 Parameters of one name are one tensor (P, …), and a step is one forward and one backward pass under ``vmap``. Every
 member has its own seed, batch order, learning rates, momentum and weight decay; members do not affect one another. The
 members' networks and optimisers are views of the stack, so each can be evaluated or saved at any time. A member that
-diverges is removed, and the others continue in a smaller stack.
+diverges is removed, and the others continue in a smaller stack. On a GPU a step is a CUDA graph: its thousands of small
+kernels cost one launch.
 """
 
 from __future__ import annotations
@@ -16,14 +17,44 @@ from torch import Tensor
 
 from highway_bench.blocks import scalar_names
 from highway_bench.data import Split
-from highway_bench.measure.device import synchronise
+from highway_bench.measure.device import on_side_stream, synchronise
 from highway_bench.measure.precision import repeatable
 from highway_bench.training.evaluation import loss_of, to_device, to_gpu
-from highway_bench.training.graphed_step import GraphedStep
 from highway_bench.training.loop import FINITE_EVERY, Training
 from highway_bench.training.optimisers import StackedOptimiser, stacked_optimiser
 from highway_bench.training.recipe import SCALAR_SHARE
 from highway_bench.training.stacked import NotStackable, Stacked, why_not_stacked
+
+WARM_UP = 3  # eager steps before one is captured, as torch's own examples have
+
+
+class GraphedStep:
+    """``step(rows)`` on a CUDA device: the first calls run eagerly, one call captures the graph, later calls replay it.
+
+    Every call is exactly one step; the capture itself computes nothing. ``step`` must not wait for the device, and only
+    its result may be used outside. The next call overwrites that result.
+    """
+
+    def __init__(self, step: Callable[[Tensor], Tensor], rows: Tensor) -> None:
+        self._step = step
+        self._rows = torch.empty_like(rows)
+        self._eager_steps = 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._result = torch.empty(0)
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        self._rows.copy_(rows)
+        if self._graph is None and self._eager_steps < WARM_UP:
+            self._result = on_side_stream(lambda: self._step(self._rows), rows.device)
+            self._eager_steps += 1
+        elif self._graph is None:
+            self._graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._graph):
+                self._result = self._step(self._rows)
+            self._graph.replay()
+        else:
+            self._graph.replay()
+        return self._result
 
 
 class Population:

@@ -8,7 +8,7 @@ import pytest
 
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.errors import BadInput
-from highway_bench.tasks.predicted_peak import predicted_bytes
+from highway_bench.tasks.predicted_costs import predicted_bytes
 
 Ask = Callable[..., AdviceRequest]
 

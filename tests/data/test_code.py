@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.data import _standard_library, make_dataset
-from highway_bench.data._ngrams import witten_bell_loss
-from highway_bench.data._standard_library import (
+from highway_bench.data import code as _standard_library
+from highway_bench.data import make_dataset
+from highway_bench.data._next_byte import witten_bell_loss
+from highway_bench.data.code import (
     MOST_BYTES,
     MOST_TEST_BYTES,
     fitting,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from highway_bench.data import cache_folder, data_folder
-from highway_bench.data._folder import find_folder
+from highway_bench.data._files import find_folder
 from highway_bench.errors import BadInput
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highway_bench.data._idx import read_idx
+from highway_bench.data._digit_images import read_idx
 from highway_bench.errors import BadInput
 
 ARRAY = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from highway_bench.data import DataSet, make_dataset
-from highway_bench.data._ngrams import witten_bell_loss
-from highway_bench.data._text_source import MOST_TEST_BYTES, split_text, text_parts
+from highway_bench.data._next_byte import witten_bell_loss
+from highway_bench.data._texts import MOST_TEST_BYTES, split_text, text_parts
 from highway_bench.data.language import Language
 from highway_bench.errors import BadInput
 from highway_bench.success.judging import THRESHOLD, success_loss

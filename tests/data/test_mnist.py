@@ -16,8 +16,9 @@ import pytest
 import sklearn.datasets
 import torch
 
-from highway_bench.data import Data, Split, _mnist_files, make_dataset
-from highway_bench.data._mnist_files import SUMS, find_mnist, md5_of, read_mnist
+from highway_bench.data import Data, Split, make_dataset
+from highway_bench.data import _digit_images as _mnist_files
+from highway_bench.data._digit_images import SUMS, find_mnist, md5_of, read_mnist
 from highway_bench.data.mnist import TEST_COUNTS, TRAIN_COUNTS, _load, fetch_openml_arrays, resplit
 from highway_bench.errors import BadInput
 

@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from highway_bench.data import make_dataset
-from highway_bench.data._ngrams import witten_bell_loss
-from highway_bench.data._text_source import text_parts
+from highway_bench.data._next_byte import witten_bell_loss
+from highway_bench.data._texts import text_parts
 from highway_bench.data.language import Language
 
 TRAIN = b"the cat sat on the mat, and the rat sat on that cat\n"

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from highway_bench.data import make_dataset
-from highway_bench.data._labels import stratified_rows
+from highway_bench.data.base import stratified_rows
 
 SPLITS = {  # SHA-256 of the images and labels, training then test: a change makes old results incomparable
     "digits": (1437, 360, "fe7523dbb003d64d2a04e3b8f1ef8ce756bf97c8fb66bbd40452b87244cc3680"),

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from highway_bench.data import DataSet, make_dataset, sentiment
-from highway_bench.data._vader import CORPORA
-from highway_bench.data._words import tokenise
+from highway_bench.data._texts import CORPORA, tokenise
 
 CACHED = (sentiment._texts, sentiment._vocabulary, sentiment._load)
 

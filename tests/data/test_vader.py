@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from highway_bench.data import _vader
-from highway_bench.data._vader import CORPORA, Corpus, fetch_corpora, read_ratings
+from highway_bench.data import _texts as _vader
+from highway_bench.data._texts import CORPORA, Corpus, fetch_corpora, read_ratings
 from highway_bench.errors import BadInput
 
 TEXTS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from highway_bench.data._words import UNKNOWN, Vocabulary, tokenise
+from highway_bench.data._texts import UNKNOWN, Vocabulary, tokenise
 from highway_bench.data.base import PADDING
 
 

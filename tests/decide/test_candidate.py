@@ -11,10 +11,8 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import TUNING_SEEDS, Candidate, TrainingEnd
-from highway_bench.decide.dense import dense
-from highway_bench.decide.part import Part
+from highway_bench.decide.part import Part, dense, vision
 from highway_bench.decide.protocol import Trainer
-from highway_bench.decide.vision import vision
 from highway_bench.errors import BadInput
 from highway_bench.plan.settings import FRESH_SEEDS, MORE_SEEDS
 from highway_bench.tasks import tasks

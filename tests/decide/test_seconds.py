@@ -9,9 +9,8 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import TrainingEnd
-from highway_bench.decide.language import DEEP, LanguagePart
+from highway_bench.decide.language import DEEP, LanguagePart, equal_seconds, step_ratios, timing_cells
 from highway_bench.decide.protocol import get_part
-from highway_bench.decide.seconds import equal_seconds, step_ratios, timing_cells
 from highway_bench.errors import BadInput
 from highway_bench.execution.runner import Summary
 from highway_bench.measure.statistics import IntervalEstimate

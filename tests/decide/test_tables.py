@@ -11,8 +11,8 @@ import pytest
 
 from highway_bench.blocks import blocks
 from highway_bench.cli._output import write_tables
-from highway_bench.decide.published import PUBLISHED
 from highway_bench.decide.tables import (
+    PUBLISHED,
     contrast_shown,
     contrast_table,
     ladder_table,

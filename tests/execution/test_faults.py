@@ -22,7 +22,7 @@ from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.failure import death, failure
 from highway_bench.execution.oom_killer import oom_kills
 from highway_bench.execution.runner import run_cells
-from highway_bench.provenance import memory_cgroup as cgroups
+from highway_bench.provenance import free_memory as cgroups
 from highway_bench.results import DiskError, Store
 from highway_bench.results.schema import Status
 

@@ -17,8 +17,7 @@ from highway_bench.execution.engines._gpus import ON_GPU, Slot, gpu_share, usabl
 from highway_bench.execution.engines._pool import WorkerKind
 from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.job import Ended, Job
-from highway_bench.provenance.free_memory import PROCESS_BYTES, USABLE
-from highway_bench.provenance.gpu import Gpu
+from highway_bench.provenance.free_memory import PROCESS_BYTES, USABLE, Gpu
 
 GIB = 2**30
 MakeCell = Callable[..., Cell]

@@ -14,7 +14,7 @@ from highway_bench.execution.runner import run_cells
 from highway_bench.provenance.free_memory import USABLE, gib
 from highway_bench.results import Store
 from highway_bench.tasks import tasks
-from highway_bench.tasks.predicted_peak import predicted_bytes
+from highway_bench.tasks.predicted_costs import predicted_bytes
 
 MEMORY = Cell(
     task="memory", block="plain", family="dense", depth=2, width=8, nominal_width=8, batch_size=4, phase="train-step"
@@ -56,7 +56,7 @@ def test_the_message_has_both_numbers(free: Callable[[int], None]) -> None:
 
 
 def test_nothing_runs_in_a_process_that_compiles(free: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("highway_bench.tasks.predicted_peak.step_bytes", None)
+    monkeypatch.setattr("highway_bench.tasks.predicted_costs.step_bytes", None)
     task = tasks.get("memory")
     closed_form = task.cost(MEMORY).bytes
     free(closed_form)

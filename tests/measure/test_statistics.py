@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import subprocess
 import sys
@@ -16,10 +15,8 @@ from scipy import stats
 
 from highway_bench.errors import BadInput
 from highway_bench.measure.statistics import (
-    best_of_k,
     log10_interval,
     median_interval,
-    paired_ratio,
     ratio_over_processes,
     t_interval,
     wilson,
@@ -79,7 +76,7 @@ def test_losses_are_compared_as_log10() -> None:
 
 
 def test_one_value_has_no_interval() -> None:
-    for got in (t_interval([3.0]), log10_interval([3.0]), median_interval([3.0]), paired_ratio([6.0], [2.0])):
+    for got in (t_interval([3.0]), log10_interval([3.0]), median_interval([3.0])):
         assert math.isnan(got.low)
         assert math.isnan(got.high)
         assert str(got) == "3 (n = 1)"
@@ -113,30 +110,6 @@ def test_the_median_of_five_has_no_interval() -> None:
     assert math.isnan(got.high)
 
 
-@pytest.mark.parametrize("n", [6, 15, 20])
-def test_a_ratios_interval_misses_as_seldom_as_it_says(n: int) -> None:
-    """Of 1,000 comparisons of two like steps at most 5 % miss, give or take three standard errors; n rounds each."""
-    logs = np.random.default_rng(0).standard_t(3, size=(1000, n)) / 20
-    found = [paired_ratio(np.exp(row), np.ones(n)) for row in logs]
-    assert sum(not one.low <= 1 <= one.high for one in found) <= 50 + 3 * math.sqrt(1000 * 0.05 * 0.95)
-
-
-def test_a_paired_ratio_by_hand_ignores_what_a_round_shares() -> None:
-    b = [1.0, 10.0, 2.0, 50.0, 3.0, 0.1]  # the machine's mood, shared by both steps of a round
-    got = paired_ratio([1.5 * value for value in b], b)
-    assert (got.value, got.low, got.high) == pytest.approx((1.5, 1.5, 1.5))
-    assert paired_ratio([1.0, 2.0, 9.0], [1.0, 1.0, 3.0]).value == pytest.approx(2.0)  # ratios 1, 2, 3
-
-
-@given(st.lists(st.tuples(st.floats(1e-6, 1e3), st.floats(1e-6, 1e3)), min_size=6, max_size=12))
-def test_swapping_the_pair_inverts_the_ratio(pairs: list[tuple[float, float]]) -> None:
-    a, b = zip(*pairs, strict=True)
-    one, other = paired_ratio(a, b), paired_ratio(b, a)
-    assert one.value * other.value == pytest.approx(1)
-    assert one.low <= one.value * (1 + 1e-12)
-    assert one.value <= one.high * (1 + 1e-12)
-
-
 def test_a_ratio_over_processes_has_one_number_for_each() -> None:
     """Process medians of 2, 2 and 4 times: the geometric mean, and Student's t over the three."""
     a = [2.0, 2.0, 9.0, 2.0, 2.0, 0.1, 4.0, 4.0, 4.0]
@@ -168,28 +141,6 @@ def test_one_process_has_no_interval() -> None:
         ratio_over_processes([2.0, 2.2], [1.0, 1.1], [0])
 
 
-# ------------------------------------------------------------------------------------------- trials and comparisons
-
-
-def test_best_of_two_of_one_to_five() -> None:
-    assert best_of_k([3, 1, 5, 2, 4], 2, minimise=False) == pytest.approx(4.0)
-    assert best_of_k([3, 1, 5, 2, 4], 2) == pytest.approx(2.0)
-
-
-@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=7), st.booleans(), st.data())
-def test_best_of_k_is_the_mean_over_all_subsets(values: list[float], minimise: bool, data: st.DataObject) -> None:
-    k = data.draw(st.integers(1, len(values)))
-    best = min if minimise else max
-    brute = mean(best(subset) for subset in itertools.combinations(values, k))
-    assert best_of_k(values, k, minimise) == pytest.approx(brute, abs=1e-9)
-
-
-def test_a_diverged_trial_ranks_last() -> None:
-    assert best_of_k([1.0, math.inf, 2.0], 1) == math.inf
-    assert best_of_k([1.0, math.inf, 2.0], 2) == pytest.approx((1 + 1 + 2) / 3)
-    assert best_of_k([0.5, -math.inf], 2, minimise=False) == 0.5
-
-
 # ------------------------------------------------------------------------------------------------------ bad input
 
 
@@ -203,12 +154,7 @@ def test_a_diverged_trial_ranks_last() -> None:
         lambda: t_interval([1.0, math.nan]),
         lambda: median_interval([math.inf, 1.0]),
         lambda: log10_interval([0.0, 1.0]),
-        lambda: paired_ratio([1.0], [1.0, 2.0]),
-        lambda: paired_ratio([0.0], [1.0]),
         lambda: ratio_over_processes([], [], []),
-        lambda: best_of_k([1.0], 2),
-        lambda: best_of_k([1.0], 0),
-        lambda: best_of_k([math.nan], 1),
     ],
 )
 def test_bad_input_is_one_clear_line(call) -> None:  # type: ignore[no-untyped-def]

@@ -13,11 +13,9 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Turns
 from highway_bench.network import Stack
-from highway_bench.peers.base import register_peer
+from highway_bench.peers.base import peers, register_peer
 from highway_bench.peers.comparison import SIZES
-from highway_bench.peers.known import peers
-from highway_bench.peers.pair import PeerPair
-from highway_bench.peers.step import TOLERANCE, PeerDiffers
+from highway_bench.peers.pair import TOLERANCE, PeerDiffers, PeerPair
 from highway_bench.peers.timing import OURS, PeerTimes
 from highway_bench.tasks import Outcome, tasks
 from highway_bench.tasks.base import Skip

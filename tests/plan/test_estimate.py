@@ -12,7 +12,7 @@ from highway_bench.plan import estimate as estimating
 from highway_bench.plan.estimate import Estimate, costliest, predicted_by
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import positions_of
-from highway_bench.tasks.predicted_peak import predicted_bytes
+from highway_bench.tasks.predicted_costs import predicted_bytes
 
 CELL = Cell(
     task="memory",

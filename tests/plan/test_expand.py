@@ -22,9 +22,9 @@ from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import PROFILES, Profile
 from highway_bench.plan.selection import Selection
 from highway_bench.plan.settings import FIRST_SGD_RATES
-from highway_bench.provenance.gpu import Gpu
+from highway_bench.provenance.free_memory import Gpu
 from highway_bench.tasks import tasks
-from highway_bench.tasks.search_trials import SEARCH_SEED
+from highway_bench.tasks.training_cells import SEARCH_SEED
 from tests.combinations import TASKS
 
 SIZES = Sizes({"vector": 16, "image": 8, "sequence": 8}, {"vector": 4, "image": 2, "sequence": 3})

@@ -12,8 +12,7 @@ import torch
 
 from highway_bench.blocks import blocks, register_block
 from highway_bench.cell import Cell
-from highway_bench.decide.dense import dense
-from highway_bench.decide.vision import vision
+from highway_bench.decide.part import dense, vision
 from highway_bench.errors import UnknownName
 from highway_bench.execution.progress import TimeLeft
 from highway_bench.families import families, make_family, register_family
@@ -27,7 +26,7 @@ from highway_bench.plan.plan import Plan, opened
 from highway_bench.plan.profiles import PROFILES, SMOKE, TIMED_AT, get_profile
 from highway_bench.plan.selection import Selection
 from highway_bench.plan.settings import FIRST_SGD_RATES, FRESH_SEEDS
-from highway_bench.report.choice.known import known_answers
+from highway_bench.report.choice.answers import known_answers
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import budget_mismatch
 from tests.combinations import TASKS

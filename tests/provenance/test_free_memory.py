@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from highway_bench.provenance import memory_cgroup
+from highway_bench.provenance import free_memory as memory_cgroup
 from highway_bench.provenance.free_memory import USABLE, free_bytes, gib, usable_bytes
 
 MIB = 2**20

@@ -12,8 +12,7 @@ from highway_bench.errors import BadInput
 from highway_bench.plan.checks import check_selection
 from highway_bench.plan.selection import Selection
 from highway_bench.provenance import Identity, identity
-from highway_bench.provenance.free_memory import free_bytes
-from highway_bench.provenance.gpu import Gpu, gpu
+from highway_bench.provenance.free_memory import Gpu, free_bytes, gpu
 from highway_bench.provenance.machine import cores, host
 from highway_bench.reproduce import running as reproducing
 from highway_bench.reproduce.request import Request

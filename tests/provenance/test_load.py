@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from highway_bench.provenance import load as module
-from highway_bench.provenance.load import Load
+from highway_bench.provenance import machine as module
+from highway_bench.provenance.machine import Load
 
 
 def test_pressure_that_the_kernel_does_not_count_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

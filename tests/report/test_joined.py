@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from highway_bench.frames.results import Results
+from highway_bench.report.choice.answers import joined, this_machine
 from highway_bench.report.choice.columns import IDENTITY, KNOWN
-from highway_bench.report.choice.joined import joined, this_machine
+from highway_bench.report.choice.lines import measured_here, taken
 from highway_bench.report.choice.screen import screen
 from highway_bench.report.choice.table import finals_of, wide_table
-from highway_bench.report.choice.taken import measured_here, taken
 from highway_bench.results.schema import Row
 from tests.report.test_wide_table import LOSSES, PLAIN, rows_with
 

@@ -12,7 +12,7 @@ import pytest
 
 import highway_bench as hb
 from highway_bench.cell import Cell
-from highway_bench.frames import step_times
+from highway_bench.frames import costs as step_times
 from highway_bench.frames.descriptions import Descriptions
 from highway_bench.frames.results import Results
 from highway_bench.report.figures import NothingToShow, every_figure

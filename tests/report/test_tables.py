@@ -16,7 +16,7 @@ from highway_bench.frames.descriptions import UNDESCRIBED
 from highway_bench.frames.results import Results, open_results
 from highway_bench.frames.rows import prepared
 from highway_bench.measure.clock import ALL_CAPPED
-from highway_bench.report.figures.success_rate import success_rate
+from highway_bench.report.figures.by_depth import success_rate
 from highway_bench.results.store import Store
 
 Make = dict[str, Callable[..., Any]]

@@ -21,11 +21,10 @@ from highway_bench.cli import app
 from highway_bench.errors import UnknownName
 from highway_bench.frames.results import Results
 from highway_bench.measure.paired import ALPHA, compare, holm
+from highway_bench.report.choice.answers import known_answers, known_finals
 from highway_bench.report.choice.columns import COLUMNS, IDENTITY
-from highway_bench.report.choice.kinds import KINDS, kind_named
-from highway_bench.report.choice.known import known_answers, known_finals
 from highway_bench.report.choice.lines import answer_lines, rankings, sentence
-from highway_bench.report.choice.ranking import CRITERIA, depths_of, ranking
+from highway_bench.report.choice.ranking import CRITERIA, KINDS, depths_of, kind_named, ranking
 from highway_bench.report.choice.table import finals_of, wide_table
 from highway_bench.results.known import FOLDER
 from highway_bench.results.schema import Row

@@ -18,10 +18,8 @@ from highway_bench.families.parts import FusedMaps
 from highway_bench.network import build
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.tasks import Measurement, tasks
-from highway_bench.tasks._gated_layers import gate_biases, gates_of, layer_positions
-from highway_bench.tasks._lesions import lesions
-from highway_bench.tasks._network_record import NetworkRecord
-from highway_bench.tasks.search_trials import SEARCH_SEED
+from highway_bench.tasks._gated_layers import NetworkRecord, gate_biases, gates_of, layer_positions, lesions
+from highway_bench.tasks.training_cells import SEARCH_SEED
 from highway_bench.training.checkpoint import CheckpointFolder
 from highway_bench.training.evaluation import evaluate
 from tests.combinations import CORE, IN_DENSE

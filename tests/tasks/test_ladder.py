@@ -14,7 +14,7 @@ from highway_bench.execution.schedule import Schedule
 from highway_bench.results.schema import Status, row
 from highway_bench.results.store import Store
 from highway_bench.tasks import Skip, tasks
-from highway_bench.tasks._ladder import rung_below
+from highway_bench.tasks.training_cells import rung_below
 
 TASK = tasks.get("trainability")
 

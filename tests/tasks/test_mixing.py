@@ -9,7 +9,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.tasks import Measurement, tasks
-from highway_bench.tasks._mixing_measurements import row_measurement
+from highway_bench.tasks._layer_measurements import row_measurement
 
 MakeCell = Callable[..., Cell]
 

@@ -9,7 +9,7 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.families import families
 from highway_bench.tasks import tasks
-from highway_bench.tasks.predicted_peak import (
+from highway_bench.tasks.predicted_costs import (
     DEPTHS,
     MOST_PEAK,
     PeakByDepth,
@@ -77,7 +77,7 @@ def test_only_what_may_not_fit_is_measured(cell: MakeCell, monkeypatch: pytest.M
     def fails(cell: Cell) -> StepBytes:
         raise AssertionError("a network ran")
 
-    monkeypatch.setattr("highway_bench.tasks.predicted_peak.step_bytes", fails)
+    monkeypatch.setattr("highway_bench.tasks.predicted_costs.step_bytes", fails)
     closed = tasks.get("memory").cost(one).bytes
     assert exceeding(one, MOST_PEAK * closed) is None
     assert exceeding(one, closed / 4) == closed

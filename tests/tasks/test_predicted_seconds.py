@@ -9,9 +9,9 @@ import torch
 
 from highway_bench.cell import Cell
 from highway_bench.data import DataSet
-from highway_bench.tasks import predicted_seconds as predicting
+from highway_bench.tasks import predicted_costs as predicting
 from highway_bench.tasks import tasks
-from highway_bench.tasks.predicted_seconds import SETUP, predicted_seconds, step_seconds
+from highway_bench.tasks.predicted_costs import SETUP, predicted_seconds, step_seconds
 
 MakeCell = Callable[..., Cell]
 

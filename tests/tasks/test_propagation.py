@@ -15,7 +15,7 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, Skip, tasks
-from highway_bench.tasks._layer_values import profiled_layers
+from highway_bench.tasks._layer_measurements import profiled_layers
 from highway_bench.tasks._probe import Probe, take_batch_statistics
 from tests.combinations import combinations
 

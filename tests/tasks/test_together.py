@@ -12,7 +12,8 @@ import torch
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.tasks import Outcome, Skip, populations, tasks, trainability
+from highway_bench.tasks import Outcome, Skip, tasks, trainability
+from highway_bench.tasks import training_cells as populations
 from highway_bench.training.checkpoint import CheckpointFolder
 
 MakeCell = Callable[..., Cell]

@@ -19,9 +19,8 @@ from highway_bench.families import make_family
 from highway_bench.matching import mismatch
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, Skip, tasks
-from highway_bench.tasks._curve import curve
-from highway_bench.tasks.search_trials import SEARCH_SEED
-from highway_bench.tasks.trainability import Trainability, TrainingWork
+from highway_bench.tasks.trainability import Trainability, TrainingWork, curve
+from highway_bench.tasks.training_cells import SEARCH_SEED
 
 MakeCell = Callable[..., Cell]
 TASK = tasks.get("trainability")

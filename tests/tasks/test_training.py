@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from highway_bench.cell import Cell
 from highway_bench.data import Split
 from highway_bench.errors import BadInput
-from highway_bench.tasks.recipe_words import recipe_from
+from highway_bench.tasks.from_cell import recipe_from
 from highway_bench.training.evaluation import evaluate, loss_of
 from highway_bench.training.loop import Training
 from highway_bench.training.recipe import Recipe

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-from highway_bench.training.stopping import deferred_sigterm
+from highway_bench.training.checkpoint import deferred_sigterm
 
 
 class Ended(Exception):

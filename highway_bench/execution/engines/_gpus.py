@@ -16,8 +16,7 @@ from functools import cache
 from highway_bench.errors import BadInput
 from highway_bench.execution.job import Job
 from highway_bench.os_names import usable_cores
-from highway_bench.provenance.free_memory import PROCESS_BYTES, USABLE
-from highway_bench.provenance.gpu import gpu
+from highway_bench.provenance.free_memory import PROCESS_BYTES, USABLE, gpu
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ON_GPU = 4  # trainings at a time: small networks keep a GPU waiting for its host

@@ -1,4 +1,9 @@
-"""What a connection costs next to pre-norm: the time of a training step and the bytes that a layer saves."""
+"""What a connection costs next to pre-norm, and how soon it gets to pre-norm's final loss.
+
+The costs are the time of a training step and the bytes that a layer saves. The steps to pre-norm's final loss come from
+the stored curves of training losses. A winner's curve has not decayed its learning rate when it gets there, so the
+steps saved are a lower bound.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ import pandas as pd
 
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import groups, rows_of, samples_of, start_of, without_start
-from highway_bench.measure.statistics import ratio_over_processes
+from highway_bench.measure.statistics import ratio_over_processes, t_interval
 from highway_bench.report.choice.columns import HERE, REFERENCE
 
 ALIKE: Final = ("family_label", "device", "dtype", "match")
@@ -30,15 +35,15 @@ class Costs:
         times = results.step_times()
         if len(times):
             times = times[times["mode"].eq("eager") & times["phase"].eq(PHASE) & times["samples"].notna()]
-        self._times = times
+        self.times = times
         sizes = results.memory()
-        self._sizes = sizes[sizes["saved_per_layer"].notna()]
+        self.sizes = sizes[sizes["saved_per_layer"].notna()]
 
     def add_to(self, rows: Sequence[dict[str, Any]], contest: Mapping[str, Any]) -> None:
         """Add ``step_ratio``, ``bytes`` and ``seconds_saved`` to ``rows``, of one contest and depth."""
         if not rows:
             return
-        steps, sizes = (_best_group(table, contest, rows[0]["depth"]) for table in (self._times, self._sizes))
+        steps, sizes = (_best_group(table, contest, rows[0]["depth"]) for table in (self.times, self.sizes))
         ratios = _ratios(steps)
         starts = {cell["block"]: cell["start"] or start_of(cell["block"]) for cell in rows_of(steps)}
         of_bytes = {cell["block"]: cell["saved_per_layer"] for cell in rows_of(sizes)}
@@ -54,7 +59,7 @@ class Costs:
     def replace(self, rows: Sequence[dict[str, Any]], contest: Mapping[str, Any]) -> list[str]:
         """Give ``rows``, of one column of the wide table, the costs that were measured here, if any were at the
         contest's width and batch; else leave all as they are. Returns the connections of which there is no row."""
-        steps = _best_group(self._times, contest, rows[0]["depth"])
+        steps = _best_group(self.times, contest, rows[0]["depth"])
         ratios = _ratios(steps) if len(steps) else {}
         alike = all(steps[name].eq(contest[name]).all() for name in ("nominal_width", "batch_size"))
         if len(ratios) < 2 or not alike:  # the reference itself has a ratio
@@ -69,7 +74,7 @@ def costs_of(results: Results) -> pd.DataFrame:
     """What connections cost, trained or not: a row for each ``kind``, the family with its options, ``depth`` and
     ``connection``, with ``step_ratio`` and its bounds, ``bytes``, and ``bytes_ratio`` to pre-norm's."""
     found = Costs(results)
-    cells = pd.concat([table[[*ALIKE, "depth", "block"]] for table in (found._times, found._sizes)])
+    cells = pd.concat([table[[*ALIKE, "depth", "block"]] for table in (found.times, found.sizes)])
     most: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for setting, part in groups(cells, [*ALIKE, "depth"]):
         names = dict.fromkeys(map(without_start, part["block"]))
@@ -132,3 +137,41 @@ def add_seconds(row: dict[str, Any]) -> None:
     )
     row |= {"seconds_saved": math.exp(value)}
     row |= {"seconds_saved_low": math.exp(value - half), "seconds_saved_high": math.exp(value + half)}
+
+
+class Curves:
+    """The stored curves of the training runs of ``results``: steps and losses by digest of the run."""
+
+    def __init__(self, results: Results) -> None:
+        rows = results.of_task("trainability")
+        rows = rows[rows["metric"].eq("loss") & rows["axis"].eq("step") & rows["trial"].isna()]
+        keys = ["family_label", "dataset", "recipe", "nominal_width", "match", "batch_size", "depth", "label", "seed"]
+        self._keys = keys
+        self._curves = {key: part.sort_values("index") for key, part in rows.groupby(keys, dropna=False, sort=False)}
+
+    def add_to(self, rows: Sequence[dict[str, Any]], runs: pd.DataFrame) -> None:
+        """Add ``steps_saved`` and ``not_reached`` to ``rows``, of one contest and depth: for each seed, the steps of
+        pre-norm over those after which the connection's curve is at pre-norm's final loss."""
+        reference = rows[0].get("reference") if rows else None
+        if not reference:
+            return
+        of_reference = runs[runs["block"].eq(reference)]
+        final = dict(zip(of_reference["seed"], of_reference["final_loss"], strict=True))
+        for row in rows:
+            own = runs[runs["block"].eq(row["label"])]
+            saved = [self._saved(run, final[run["seed"]]) for run in rows_of(own) if run["seed"] in final]
+            reached = [value for value in saved if value is not None]
+            row["not_reached"] = len(saved) - len(reached)
+            if reached and not row["not_reached"] and row["label"] != reference:
+                logs = t_interval(map(math.log, reached))
+                bounds = (math.exp(value) for value in (logs.value, logs.low, logs.high))
+                row |= dict(zip(("steps_saved", "steps_saved_low", "steps_saved_high"), bounds, strict=True))
+
+    def _saved(self, run: Mapping[str, Any], loss: float) -> float | None:
+        """All steps of a run over those until its curve is at ``loss``; ``None`` if it never is."""
+        names = ("block" if name == "label" else name for name in self._keys)
+        curve = self._curves.get(tuple(run[name] for name in names))
+        if curve is None or not math.isfinite(loss):
+            return None
+        there = curve.loc[curve["value"].le(loss), "index"]
+        return float(curve["index"].max() / there.iloc[0]) if len(there) else None

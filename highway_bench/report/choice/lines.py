@@ -1,4 +1,7 @@
-"""An answer as lines of text: for a terminal, at most twelve lines of at most 100 characters."""
+"""Answers for print: one as lines of text for a terminal, and a table of what to take by kind of layer and depth.
+
+An answer has at most twelve lines of at most 100 characters.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from typing import Any, Final
 import pandas as pd
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.report.choice.columns import BITS, RANKED
-from highway_bench.report.choice.kinds import LayerKind
-from highway_bench.report.choice.ranking import CRITERIA, Ranking, depths_of, ranking
+from highway_bench.report import columns as column
+from highway_bench.report.choice.answers import COLUMN
+from highway_bench.report.choice.columns import AGREES, BITS, CONTRADICTS, HERE, RANKED
+from highway_bench.report.choice.ranking import CRITERIA, LayerKind, Ranking, depths_of, ranking, rankings_of
+from highway_bench.report.columns import Shown
 from highway_bench.report.format import NONE, between, counted, quantity, three
 
 ROWS: Final = {1: 7, 2: 3}
@@ -121,3 +126,49 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
             for number, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(padded).rstrip()
+
+
+def measured_here(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the kinds and depths of which a store has trainings."""
+    here = table["seeds"].gt(0) & (table["source"].eq(HERE) | table["repeated"].notna())
+    return table[here.groupby([table[name] for name in COLUMN]).transform("any")]
+
+
+def taken(table: pd.DataFrame) -> Shown:
+    """Which connection to take by held-out score, with what it costs and how sure that is, by kind and depth."""
+    found = rankings_of(table)
+    repeated = [column.words("here", "repeated here")] if table["repeated"].notna().any() else []
+    return column.shown(
+        "taken",
+        "Which connection to take, by held-out score",
+        pd.DataFrame([_row(one) for one in found]),
+        [
+            column.words("kind", "kind of layer"),
+            column.whole("depth", "depth"),
+            column.words("take", "take"),
+            column.words("sure", "how sure"),
+            column.words("held_out", "held-out loss"),
+            column.words("step", "step ÷ pre-norm's"),
+            column.words("bytes", "bytes a layer"),
+            column.words("seeds", "seeds that train"),
+            *repeated,
+        ],
+    )
+
+
+def _row(one: Ranking) -> dict[str, Any]:
+    said = {row["connection"]: row["repeated"] for row in one.rows if row["repeated"]}
+    contradicting = [name for name, word in said.items() if word == CONTRADICTS]
+    here = f"{' '.join(contradicting[:2])} {CONTRADICTS}" if contradicting else AGREES if said else NONE
+    row: dict[str, Any] = {"kind": one.kind.label, "depth": one.depth, "take": "none trains", "here": here}
+    if not one.take:
+        return row
+    best = one.trained[0]
+    return row | {
+        "take": f"{best['connection']}, {best['start']}",
+        "sure": how_sure(one),
+        "held_out": three(best["held_out"]),
+        "step": give_or_take(best["step_ratio"], best["step_ratio_low"], best["step_ratio_high"]),
+        "bytes": NONE if best["bytes"] is None else quantity(best["bytes"], "B"),
+        "seeds": f"{best['trains']} of {best['seeds']}",
+    }

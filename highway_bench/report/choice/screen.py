@@ -15,14 +15,13 @@ import pandas as pd
 from highway_bench.declared import declared
 from highway_bench.measure.paired import UNDECIDED
 from highway_bench.provenance.machine import labels
+from highway_bench.report.choice.answers import plain_texts, this_machine
 from highway_bench.report.choice.columns import BEHIND, BEST, BITS, CONTRADICTS, HERE, NOT_SEPARATED, RANKED
-from highway_bench.report.choice.joined import this_machine
-from highway_bench.report.choice.kinds import LayerKind
-from highway_bench.report.choice.known import plain_texts
 from highway_bench.report.choice.lines import give_or_take, sentence
 from highway_bench.report.choice.ranking import (
     CRITERIA,
     Criterion,
+    LayerKind,
     Ranking,
     depths_of,
     every_ranking,

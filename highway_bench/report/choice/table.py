@@ -27,8 +27,7 @@ from highway_bench.report.choice.columns import (
     REFERENCE,
     typed,
 )
-from highway_bench.report.choice.costs import Costs
-from highway_bench.report.choice.speed import Curves
+from highway_bench.report.choice.costs import Costs, Curves
 from highway_bench.report.labels import contest_text
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.success.ladder import DIVERGES, FAILS, NOT_RUN, SLOW, TRAINS

@@ -6,8 +6,8 @@ from highway_bench.report.figures.base import (
     Picture,
     every_figure,
     figures,
+    svg_text,
 )
-from highway_bench.report.figures.svg import svg_text
 
 __all__ = [
     "FigureKind",

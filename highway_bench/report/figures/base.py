@@ -1,9 +1,15 @@
-"""Common parts of figures: the registry, panels and the sheets that they make, settings, axes, legend."""
+"""Common parts of figures: the registry, panels and the sheets that they make, settings, axes, legend, and SVG.
+
+SVG is deterministic and has few bytes, ids that are unique on a page, a title and text for screen readers.
+"""
 
 from __future__ import annotations
 
+import io
 import math
+import re
 import textwrap
+import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,11 +24,16 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from highway_bench.frames.results import Results
 from highway_bench.registry import Registry
-from highway_bench.report.format import quantity
 from highway_bench.report.style import NEUTRAL, RC, Style
 
 WIDTH: Final = 4.8
 """Inches. Narrow, so that the text is legible at the width of a phone."""
+SVG: Final = "http://www.w3.org/2000/svg"
+XLINK: Final = "http://www.w3.org/1999/xlink"
+REFERENCE: Final = re.compile(r"url\(#([^)]+)\)")
+TARGET: Final = re.compile(r"(?:^|url\()#([^)]+)")
+FONTS: Final = ("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
+"""The font of figures, and those of a reader without it."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +117,7 @@ class FigureKind:
 
 figures: Registry[FigureKind] = Registry("figure", package="highway_bench.report.figures")
 
+
 P = TypeVar("P", bound=Callable[[Results], list[Panel]])
 
 
@@ -156,6 +168,8 @@ def head(figure: Figure, title: str) -> None:
 
 LINE: Final = 0.18
 """Inches of a line of the title."""
+
+
 NARROW: Final = 20  # characters of a label of which three fit next to each other
 
 
@@ -204,8 +218,8 @@ def mark(marker: str, label: str, colour: str = NEUTRAL, *, filled: bool = True,
     )
 
 
-def log_axis(axes: Axes, which: Literal["x", "y"], unit: str = "1", *, at: Iterable[float] | None = None) -> None:
-    """Make an axis logarithmic, with ticks such as 10 ms instead of powers of ten. ``at`` fixes their positions."""
+def log_axis(axes: Axes, which: Literal["x", "y"], *, at: Iterable[float] | None = None) -> None:
+    """Make an axis logarithmic, with ticks such as 100 instead of powers of ten. ``at`` fixes their positions."""
     axis: Axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     low, high = sorted(axis.get_view_interval())
@@ -220,16 +234,9 @@ def log_axis(axes: Axes, which: Literal["x", "y"], unit: str = "1", *, at: Itera
         axis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
     else:
         axis.set_major_locator(LogLocator(numticks=7))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value, unit)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0e}" if value < 1e-3 else f"{value:,.10g}"))
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
-
-
-def _tick(value: float, unit: str) -> str:
-    if unit == "1":
-        return f"{value:.0e}" if value < 1e-3 else f"{value:,.10g}"
-    number, _, rest = quantity(value, unit).partition(" ")
-    return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {rest}"
 
 
 def title_size(names: Iterable[str]) -> float:
@@ -254,3 +261,46 @@ def joined(parts: Iterable[str], most: int = 12) -> str:
     parts = list(parts)
     more = f"; and {len(parts) - most} more" if len(parts) > most else ""
     return "; ".join(parts[:most]) + more + "."
+
+
+ET.register_namespace("", SVG)
+
+
+ET.register_namespace("xlink", XLINK)
+
+
+def svg_text(picture: Picture) -> str:
+    """``picture`` as one ``<svg>`` element that scales to its container and includes its title and alt text."""
+    buffer = io.BytesIO()
+    with settings():
+        picture.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    root = ET.fromstring(buffer.getvalue())  # the parser drops comments
+    for metadata in root.findall(f"{{{SVG}}}metadata"):
+        root.remove(metadata)
+    targets = {one for element in root.iter() for value in element.attrib.values() for one in TARGET.findall(value)}
+    for element in root.iter():
+        if element.get("id") not in targets:
+            element.attrib.pop("id", None)
+        _renamed(element, picture.name)
+        element.text, element.tail = (text if text and text.strip() else None for text in (element.text, element.tail))
+    del root.attrib["width"], root.attrib["height"]
+    title, description = ET.Element(f"{{{SVG}}}title"), ET.Element(f"{{{SVG}}}desc")
+    title.text, description.text = picture.title, picture.alt
+    title.set("id", f"{picture.name}-title")
+    description.set("id", f"{picture.name}-desc")
+    root.insert(0, description)
+    root.insert(0, title)
+    root.set("role", "img")
+    root.set("aria-labelledby", f"{picture.name}-title {picture.name}-desc")
+    return ET.tostring(root, encoding="unicode").replace(*FONTS)
+
+
+def _renamed(element: ET.Element, name: str) -> None:
+    """Prefix an element's id, and the ids it refers to, with the picture's name."""
+    for key, value in element.attrib.items():
+        if key == "id":
+            element.set(key, f"{name}-{value}")
+        elif key in ("href", f"{{{XLINK}}}href") and value.startswith("#"):
+            element.set(key, f"#{name}-{value[1:]}")
+        elif "url(#" in value:
+            element.set(key, REFERENCE.sub(rf"url(#{name}-\1)", value))

@@ -1,18 +1,24 @@
-"""Predicted peak: the memory of a cell's step, from steps of shallow networks of the same cell.
+"""Predicted costs: the memory of a cell's step and the seconds of its training, from steps of shallow networks.
 
 The shallow networks have the cell's own width and batch, so the prediction knows every block, every family and a user's
-layer. Its peak of live bytes is a line in the depth; where each connection reads all layers before it, it is a
+layer. The peak of live bytes is a line in the depth; where each connection reads all layers before it, it is a
 parabola. A closed form (``network_bytes``) is the first guess: it takes no time, and is a factor of up to 4.7 off.
+
+The update of a timed step is p ← p − ηg in place, whatever the recipe's optimiser: updates are a small share of a step,
+and the first optimiser of a process imports torch's compiler, which takes two seconds.
 """
 
 from __future__ import annotations
 
+import time
 import warnings
 from bisect import bisect_right
 from dataclasses import dataclass
+from statistics import median
 from typing import Final, NamedTuple
 
 import torch
+from torch import Tensor, nn
 
 from highway_bench.cell import Cell
 from highway_bench.data import DataSet, Split
@@ -22,9 +28,8 @@ from highway_bench.measure.precision import TF32
 from highway_bench.tasks._step import StackStep
 from highway_bench.tasks.architecture_network import cell_network
 from highway_bench.tasks.base import tasks
-from highway_bench.tasks.from_cell import cell_dataset, cell_family, cell_spec, positions_of
+from highway_bench.tasks.from_cell import cell_dataset, cell_family, cell_spec, network_bytes, positions_of
 from highway_bench.tasks.memory import Memory
-from highway_bench.tasks.network_bytes import network_bytes
 from highway_bench.training.evaluation import device_and_dtype, loss_of, to_device
 from highway_bench.training.recipe import Recipe
 
@@ -34,6 +39,11 @@ LEAST_PEAK: Final = 1 / 3
 MOST_PEAK: Final = 6.0
 """The peak is at most this many times the closed form, with a margin on what was measured (4.7, of several streams)."""
 DEEPEST: Final = 10**9
+TIMED: Final = (8, 24)  # depths, which give a line; a cell of at most the last one is timed itself
+WARM_UP: Final = 2  # first steps at each depth, which set up the process
+ROUNDS: Final = 5  # steps after these; their median counts
+RATE: Final = 1e-4  # of an update: the steps are those of a network near its start
+SETUP: Final = 0.1  # seconds of a run besides its steps: data, network
 
 
 class StepBytes(NamedTuple):
@@ -141,8 +151,7 @@ def stack_bytes(cell: Cell) -> StepBytes:
 
 def training_bytes(cell: Cell, dataset: DataSet) -> StepBytes:
     """Of a training step on a batch of random items without padding."""
-    network = cell_network(cell).train()
-    inputs, targets = (to_device(part, *device_and_dtype(network)) for part in batch_of(dataset, cell.batch_size))
+    network, inputs, targets = network_and_batch(cell, dataset)
     report = measure_memory(
         network,
         lambda: loss_of(network(inputs), targets, dataset.target_kind),
@@ -160,6 +169,13 @@ def recipe_of(cell: Cell) -> Recipe:
 OPTIMISERS: Final = ("optimiser", "momentum")  # the words of a recipe on which a step's cost depends
 
 
+def network_and_batch(cell: Cell, dataset: DataSet) -> tuple[nn.Module, Tensor, Tensor]:
+    """The cell's network in training, and random inputs and targets for it."""
+    network = cell_network(cell).train()
+    inputs, targets = (to_device(part, *device_and_dtype(network)) for part in batch_of(dataset, cell.batch_size))
+    return network, inputs, targets
+
+
 def batch_of(dataset: DataSet, items: int) -> Split:
     """Random items in the shapes of ``dataset``, whose files are not read."""
     shape = (items, *dataset.input_shape)
@@ -171,3 +187,42 @@ def batch_of(dataset: DataSet, items: int) -> Split:
     if dataset.target_kind in ("scalar", "label"):
         return Split(inputs, torch.rand(items))
     return Split(inputs, torch.randint(dataset.outputs, shape[:2] if dataset.target_kind == "token" else (items,)))
+
+
+def predicted_seconds(cell: Cell) -> float:
+    """Seconds of measuring ``cell`` in a worker that has started: by its steps if it ``is_timed``, else by the closed
+    form of its task.
+
+    Evaluations do not count. Raises what building and training a shallow network raises.
+    """
+    dataset = cell_dataset(cell)
+    if dataset is None or not is_timed(cell):
+        return tasks.get(cell.task).cost(cell).seconds
+    step = step_seconds(cell.but(depth=min(cell.depth, TIMED[1])), dataset)
+    if cell.depth > TIMED[1]:
+        layer = (step - step_seconds(cell.but(depth=TIMED[0]), dataset)) / (TIMED[1] - TIMED[0])
+        step += (cell.depth - TIMED[1]) * max(0.0, layer)
+    return SETUP + int(cell.recipe["steps"]) * step
+
+
+def is_timed(cell: Cell) -> bool:
+    """Whether the time of ``cell`` is that of training steps on a CPU, one network after another."""
+    recipe = cell.recipe
+    return cell.device == "cpu" and "steps" in recipe and recipe.get("layout") is None and cell.dataset is not None
+
+
+def step_seconds(cell: Cell, dataset: DataSet) -> float:
+    """Seconds of a training step of ``cell`` in its number of threads, on this machine as busy as it is."""
+    with in_threads(cell.threads), torch.random.fork_rng(devices=[]):
+        network, inputs, targets = network_and_batch(cell, dataset)
+        times = []
+        for _ in range(WARM_UP + ROUNDS):
+            start = time.perf_counter()
+            network.zero_grad(set_to_none=True)
+            loss_of(network(inputs), targets, dataset.target_kind).backward()
+            with torch.no_grad():
+                for parameter in network.parameters():
+                    if parameter.grad is not None:
+                        parameter.sub_(parameter.grad, alpha=RATE)
+            times.append(time.perf_counter() - start)
+    return median(times[WARM_UP:])

@@ -1,4 +1,4 @@
-"""Final training loss against depth, on log axes."""
+"""By depth: the share of seeds that succeed, with Wilson bands, and the final training loss, on log axes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from highway_bench.report.figures.drawing import (
 )
 from highway_bench.report.format import three
 from highway_bench.report.labels import family_name, title_of
-from highway_bench.report.style import Style, of_blocks, styles
+from highway_bench.report.style import NEUTRAL, Style, of_blocks, styles
+from highway_bench.success.ladder import TRAINABLE
 
 HIGHEST: Final = 3.0
 """The axis ends at this multiple of the loss of a constant prediction."""
@@ -32,6 +33,52 @@ DOTTED: Final = 8
 """Of more connections, single seeds cover each other."""
 SPREAD: Final = 1.1
 """From the first to the last mark of a depth, so that bars do not cover each other."""
+
+
+@register_figure(
+    "success-by-depth",
+    title="share of seeds that succeed by depth",
+    caption="Numbers below: seeds that succeed, of those run; bands: Wilson 95 % intervals; dotted: "
+    f"{TRAINABLE:.0%} of seeds, the limit for “trains”.",
+    needs="the trainability task with verdicts",
+    order=10,
+    columns=3,
+    height=1.6,
+    shared=True,
+    lines=None,
+)
+def success_rate(results: Results) -> list[Panel]:
+    """One sheet per contest, one panel per connection."""
+    style = styles(results.of_task("trainability")["label"], results.about)
+    contests = results.contests()
+    every = [contest for contest, _ in contests]
+    panels = []
+    for contest, part in contests:
+        ran = part[part["n"] > 0]
+        for block, own in of_blocks(style, ran["block"]).items():
+            rungs = ran[ran["block"] == block].sort_values("depth")
+            described = [f"depth {cell['depth']}: {cell['k']} of {cell['n']}" for cell in rows_of(rungs)]
+            draw = partial(draw_success, rungs=rungs, style=own)
+            panels.append(Panel(block, draw, {}, described, title_of(contest, every, family_name)))
+    return panels
+
+
+def draw_success(axes: Axes, rungs: pd.DataFrame, style: Style) -> None:
+    """Draw the share of successful seeds of one connection: ``rungs`` are its rows of ``Results.trainability``."""
+    depth, low, high = rungs["depth"], rungs["rate_low"], rungs["rate_high"]
+    line_with_band(axes, depth, rungs["k"] / rungs["n"], style, low, high, clip_on=False)
+    intervals(axes, depth, low, high, style, width=1.0)
+    axes.axhline(TRAINABLE, color=NEUTRAL, linewidth=0.8, linestyle=":")
+    for at, k, n in zip(depth, rungs["k"], rungs["n"], strict=True):
+        axes.text(at, -0.14, f"{k}/{n}", ha="center", va="top", fontsize=6.5, rotation=90)
+    axes.set_ylim(-0.6, 1.06)
+    axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
+    left, right = axes.get_xlim() if axes.get_xscale() == "log" else (depth.min(), depth.max())
+    axes.set_xlim(min(left, depth.min() / 1.8), max(right, depth.max() * 1.5))
+    log_axis(axes, "x", at=sorted(set(depth)))
+    axes.tick_params(axis="x", labelrotation=90)
+    axes.set_xlabel("depth, layers (log)")
+    axes.set_ylabel("share of seeds")
 
 
 @register_figure(
