@@ -45,20 +45,6 @@ def test_a_compiled_cell_after_a_memory_cell_of_the_same_process() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_compiled_cell_makes_no_lock_of_several_processes() -> None:
-    """torch's progress bars would: a worker is ended without giving it back, and Python warns of what is left."""
-    code = (
-        "import multiprocessing, tqdm, torch\n"
-        "from highway_bench.tasks.modes import EXECUTION_MODES\n"
-        "multiprocessing.set_start_method('spawn')\n"
-        "EXECUTION_MODES['compile'].call(torch.nn.Linear(2, 2))\n"
-        "list(tqdm.tqdm([1], disable=True))\n"
-        "assert not hasattr(tqdm.std.TqdmDefaultWriteLock, 'mp_lock')\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.slow
 def test_memory_then_inductor_through_the_runner(tmp_path: Path) -> None:
     """Inductor on two stacks, after their memory cells; a worker serves one task and one mode."""

@@ -11,7 +11,6 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.errors import BadInput
 from highway_bench.tasks import Skip, tasks
 
 MakeCell = Callable[..., Cell]
@@ -59,23 +58,9 @@ def test_a_run_succeeds_at_the_trigrams_loss(language: Callable[..., Cell]) -> N
     assert scalars(language(family_options=CAUSAL))["success"] == 0.0
 
 
-@pytest.mark.parametrize(
-    ("family", "reason"),
-    [
-        ("transformer", "family 'transformer' reads later steps, .* of this data set; set its option causal$"),
-        ("bilstm", "family 'bilstm' reads later steps, which are the targets of this data set$"),
-        ("dense", "family 'dense' takes vectors, but the data set has tokens$"),
-    ],
-)
+@pytest.mark.parametrize(("family", "reason"), [("transformer", "causal"), ("bilstm", "later"), ("dense", "tokens")])
 def test_a_family_that_would_see_the_targets_is_skipped(
     language: Callable[..., Cell], family: str, reason: str
 ) -> None:
     with pytest.raises(Skip, match=reason):
         TASK.prepare(language(family))
-
-
-def test_a_text_that_does_not_exist(language: Callable[..., Cell], tmp_path: Path) -> None:
-    one = language(family_options=CAUSAL)
-    recipe = {**one.recipe, "dataset": {"path": str(tmp_path / "none")}}
-    with pytest.raises(BadInput, match=r"none: there is no such file or folder$"):
-        TASK.prepare(one.but(recipe=recipe))

@@ -39,13 +39,6 @@ def test_a_row_has_one_number_for_each_earlier_branch(cell: MakeCell) -> None:
     assert [sum(row) for row in rows(result, "mixing_share_end").values()] == pytest.approx([1, 1, 1], abs=1e-4)
 
 
-@pytest.mark.parametrize("family", ["conv", "bilstm"])
-def test_other_families(cell: MakeCell, family: str) -> None:
-    result = measured(cell, "pre-norm", family=family, width=4, steps=2)
-    for when in ("start", "end"):
-        assert flat(result, f"mixing_{when}") == pytest.approx([1] * 6)
-
-
 def test_deep_networks_have_rows_of_some_layers(cell: MakeCell) -> None:
     result = measured(cell, "residual", depth=30, steps=2)
     assert list(rows(result, "mixing_start")) == [1, *range(3, 31, 3)]

@@ -26,15 +26,15 @@ DEEP = 20
 
 @pytest.mark.parametrize(
     ("block", "family"),
-    [*(("highway", family) for family in families), ("attn-residual", "dense"), ("dense-average", "dense-pair")],
+    [
+        *(("highway", family) for family in families),
+        ("attn-residual", "dense"),
+        ("dense-average", "dense-pair"),
+        ("pre-norm", "examples.user_layers:feed_forward"),
+    ],
 )
 def test_a_deeper_network_is_within_five_percent(cell: MakeCell, block: str, family: str) -> None:
     one = cell("memory", block, family, depth=DEEP, phase="train-step", seq_len=5)
-    assert peak_by_depth(one).at(DEEP) == pytest.approx(step_bytes(one).peak, rel=0.05)
-
-
-def test_a_users_layer(cell: MakeCell) -> None:
-    one = cell("memory", "pre-norm", "examples.user_layers:feed_forward", depth=DEEP, phase="train-step")
     assert peak_by_depth(one).at(DEEP) == pytest.approx(step_bytes(one).peak, rel=0.05)
 
 
