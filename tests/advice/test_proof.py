@@ -16,7 +16,6 @@ from highway_bench.advice.finals import QualityVerdict
 from highway_bench.advice.learning import Learning
 from highway_bench.advice.request import requested
 from highway_bench.decide.candidate import Candidate
-from highway_bench.errors import BadInput
 
 PRE, GATE = Connection("pre-norm", "published"), Connection("highway", "published")
 
@@ -112,30 +111,3 @@ def test_lines_are_not_made_again(tmp_path: Path) -> None:
     assert (conv[:2], transformer[:2]) == (["conv", "2"], ["transformer", "1"])
     assert every == ["all", "3", "3 [44 %, 100 %]", "0", "3", "0"]
     assert copies == ["dense", "3", "0 [0 %, 56 %]", "–", "3", "3"]
-
-
-def test_an_advice_that_is_refused_or_failed_does_not_keep_back_the_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    failed = advice(GATE)
-    failed.exit_status, failed.notes = 1, ["3 of 9 measurements failed"]
-    known = iter([BadInput("10 minutes are too few"), failed])
-
-    def make(family: str, **words: Any) -> Any:
-        answer = next(known) if family == "conv" else advice(GATE)
-        if isinstance(answer, BadInput):
-            raise answer
-        return answer
-
-    todo = advice_proof.tasks([advice_proof.Known("conv", 5, GATE)])[:4]
-    file = tmp_path / "lines.jsonl"
-    assert advice_proof.collect(todo, file, make) == 2
-    assert [line["kind"] for line in advice_proof.read_lines(file)] == ["copies"] * 2
-    printed = capsys.readouterr().err
-    assert "10 minutes are too few" in printed
-    assert "3 of 9 measurements failed" in printed
-
-
-def test_without_known_bests_only_copies_are_compared() -> None:
-    assert {task.kind for task in advice_proof.tasks([])} == {"copies"}
-    assert len(advice_proof.tasks([])) == 20

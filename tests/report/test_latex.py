@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -38,14 +37,6 @@ def test_a_table() -> None:
 @pytest.fixture(scope="module")
 def tables(standard: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_latex(Results(standard), tmp_path_factory.mktemp("latex") / "tables")
-
-
-def test_what_to_take_the_depths_and_the_tasks_are_written(tables: list[Path]) -> None:
-    names = [path.stem for path in tables]
-    assert names[0] == "taken"
-    assert {"depths", "throughput"} <= set(names)
-    assert len(names) == len(set(names))
-    assert re.search(r"MLP & 10 & .*, (default|published)", tables[0].read_text(encoding="utf-8"))
 
 
 def test_every_character_is_one_that_latex_has(tables: list[Path]) -> None:
