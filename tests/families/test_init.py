@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from highway_bench.errors import BadInput
 from highway_bench.families import Gate, Site, families, make_family
 from highway_bench.families.base import Transform
 from highway_bench.families.parts import FusedMaps, Maps
@@ -168,13 +167,6 @@ def test_an_orthogonal_lstm_is_orthogonal_gate_by_gate() -> None:
             continue
         for gate in parameter.detach().double().chunk(4):  # (4, in) of an inner width of 4
             torch.testing.assert_close(gate @ gate.T, torch.eye(4, dtype=torch.float64), atol=1e-5, rtol=0)
-
-
-def test_an_init_that_a_family_lacks() -> None:
-    with pytest.raises(
-        BadInput, match=r"^family 'bilstm' has no init 'small'; it has default, orthogonal, scaled-branch$"
-    ):
-        make_family("bilstm", init="small")
 
 
 def test_one_seed_gives_one_start_and_leaves_the_generator_alone() -> None:
