@@ -45,27 +45,10 @@ def test_each_block_is_its_equation(family: str) -> None:
     torch.testing.assert_close(post(x), y_post, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_residual_layer_without_branch_is_the_identity_bit_for_bit(family: str) -> None:
-    stack, x = stack_of("residual", family)
-    for join in stack.joins:
-        silence(join.transform)
-    assert torch.equal(stack(x), x)
-
-
 @pytest.mark.parametrize("block", ["residual", "pre-norm"])
 def test_a_lesioned_layer_is_as_good_as_absent(block: str) -> None:
     stack, x = stack_of(block, "dense-pair", depth=3)
     silence(stack.joins[1].transform)
-    shorter = Stack(stack.enter, [stack.joins[0], stack.joins[2]], stack.leave)
-    assert torch.equal(stack(x), shorter(x))
-
-
-def test_a_highway_layer_whose_gate_is_shut_is_as_good_as_absent() -> None:
-    stack, x = stack_of("highway", "dense", depth=3)
-    product = stack.joins[1].maps.product
-    product.weight.data[WIDTH:] = 0
-    product.bias.data[WIDTH:] = -torch.inf
     shorter = Stack(stack.enter, [stack.joins[0], stack.joins[2]], stack.leave)
     assert torch.equal(stack(x), shorter(x))
 

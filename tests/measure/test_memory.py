@@ -59,11 +59,6 @@ def test_a_forward_pass_alone_keeps_nothing() -> None:
     assert got.peak == PARAMETERS + X + 2 * Z  # relu's input and output together
 
 
-def test_the_same_net_gives_the_same_bytes() -> None:
-    net = make_net()
-    assert report_of(net) == report_of(net) == report_of(make_net())
-
-
 @pytest.mark.parametrize("adam", [False, True])
 def test_the_profiler_agrees_with_the_tracker_on_plain_kernels(adam: bool) -> None:
     net = make_net()
@@ -126,16 +121,6 @@ def test_a_saved_view_keeps_its_whole_storage_and_a_storage_counts_once() -> Non
     assert storage_bytes([base[:10], base[50:], base.view(10, 10)]) == 100 * FLOAT
 
 
-def test_what_a_discarded_branch_saved_is_not_kept() -> None:
-    weight = torch.ones(10, requires_grad=True)
-
-    def forward() -> Tensor:
-        (weight * torch.zeros(10_000)[:10]).sum()
-        return (weight * 2).sum()
-
-    assert saved_activations(forward, exclude=[weight]) == 0
-
-
 def test_a_checkpointed_stretch_saves_nothing_inside() -> None:
     net, x = make_net(), torch.randn(BATCH, INPUT, requires_grad=True)
 
@@ -146,19 +131,12 @@ def test_a_checkpointed_stretch_saves_nothing_inside() -> None:
     assert saved_activations(forward, exclude=[net, x]) == 0
 
 
-def test_saved_activations_agree_with_the_graph_walked_by_hand() -> None:
-    net, x = nn.Sequential(*(layer for _ in range(4) for layer in (nn.Linear(8, 8), nn.Tanh()))), torch.randn(5, 8)
-    assert saved_activations(lambda: net(x).sum(), exclude=[net, x]) == 4 * 5 * 8 * FLOAT
-
-
 def test_what_cannot_be_measured_is_bad_input() -> None:
     net, x = make_net(), torch.randn(BATCH, INPUT)
     with pytest.raises(BadInput, match="scalar loss"):
         measure_memory(net, lambda: net(x))
     with pytest.raises(BadInput, match="does not measure memory of cpu"):
         report_of(net, meter="allocator")
-    with pytest.raises(BadInput, match="compiled"):
-        report_of(net, meter="tracker", compiled=True)
     with pytest.raises(BadInput, match="compiled"):
         report_of(torch.compile(net, backend="eager"), meter="tracker")  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="backward"):
@@ -238,7 +216,6 @@ def test_the_peak_on_cuda_is_of_requested_bytes(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_cuda_bytes_are_near_the_tracked_ones() -> None:
     net, wide = make_net().cuda(), 4096
     x = torch.randn(wide, INPUT, device="cuda")

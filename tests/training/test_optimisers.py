@@ -9,7 +9,6 @@ import torch
 from torch.optim.lr_scheduler import CosineAnnealingLR, ExponentialLR, LinearLR, LRScheduler, SequentialLR
 
 from highway_bench.blocks import scalar_names
-from highway_bench.errors import BadInput
 from highway_bench.network import build
 from highway_bench.training.optimisers import stacked_optimiser
 from highway_bench.training.recipe import Recipe
@@ -104,11 +103,6 @@ def test_every_member_moves_as_torch_moves_it(
         for mine, theirs in zip(parameters, alone, strict=True):
             torch.testing.assert_close(mine[index], theirs, rtol=1e-12, atol=1e-14)
         assert float(stacked.rates[index]) == pytest.approx(recipe.rate * recipe.decay)
-
-
-def test_an_unknown_optimiser() -> None:
-    with pytest.raises(BadInput, match=r"^unknown optimiser 'lion'; known: sgd, adam, adamw$"):
-        stacked_optimiser("lion")
 
 
 def test_scalars_that_multiply_the_stream_train_at_a_hundredth_of_the_rate() -> None:
