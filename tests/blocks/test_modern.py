@@ -293,9 +293,9 @@ def value_residual(stack: Stack, x: Tensor, family: str) -> Tensor:
 ORACLES: dict[str, Callable[[Stack, Tensor, str], Tensor]] = {
     oracle.__name__.replace("_", "-"): oracle
     for oracle in (
-        rezero, layerscale, branch_scaled, branch_scaled_linear, deepnorm, sandwich_norm, output_norm, norm_scaled, keel,
-        parallel, gru_gate, x0_mix, dense_average, laurel_lr, hc_dynamic, hc_static, mhc, mhc_lite, hc_identity,
-        attn_residual, attn_residual_block, residual_relu, layer_scalar, gated_residual, value_residual,
+        rezero, layerscale, branch_scaled, branch_scaled_linear, deepnorm, sandwich_norm, output_norm, norm_scaled,
+        keel, parallel, gru_gate, x0_mix, dense_average, laurel_lr, hc_dynamic, hc_static, mhc, mhc_lite,
+        hc_identity, attn_residual, attn_residual_block, residual_relu, layer_scalar, gated_residual, value_residual,
     )
 }  # fmt: skip
 

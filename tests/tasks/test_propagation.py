@@ -11,7 +11,6 @@ import torch
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.errors import BadInput
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, tasks
 from highway_bench.tasks._layer_values import profiled_layers
@@ -237,12 +236,6 @@ def test_the_layers_that_are_stored() -> None:
     assert profiled_layers(1) == [0, 1]
     assert profiled_layers(1, 1) == [1]
     assert all(len(profiled_layers(depth)) <= 11 for depth in range(1, 300))
-
-
-@pytest.mark.parametrize("gain", [0, "much", math.inf])
-def test_a_gain_is_a_positive_number(start: MakeCell, gain: Any) -> None:
-    with pytest.raises(BadInput, match="gain"):
-        TASK.prepare(start().but(recipe={"gain": gain}))
 
 
 # -------------------------------------------------------------------------------------------------------- first steps

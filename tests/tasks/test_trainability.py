@@ -263,8 +263,6 @@ def test_the_mismatch_of_flops_is_at_the_steps_of_the_data(digits: MakeCell) -> 
         ({"dataset": None}, "data set"),
         ({"rate": "tuned", "rates": [0.1]}, "tuned"),
         ({"batch_size": 5_000}, "5000"),
-        ({"threshold": "abc"}, "threshold"),
-        ({"evaluate": "often"}, "evaluate"),
         ({"dtype": "int8"}, "int8"),
     ],
 )
