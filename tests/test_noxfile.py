@@ -106,16 +106,6 @@ def test_a_run_that_measured_nothing_ends_at_once_with_what_it_printed(bench: An
     assert lines[-3:] == ANSWER.splitlines()
 
 
-def test_no_point_in_the_history_is_no_failure(bench: Any) -> None:
-    status, commands, lines = bench(history_run=2)
-    assert (status, commands) == (None, ["run", "report", "history run"])
-    assert lines[-3:] == ANSWER.splitlines()
-
-
-def test_a_plan_is_printed_and_nothing_else(bench: Any) -> None:
-    assert bench("--dry-run")[1] == ["run"]
-
-
 class ReleaseSession(Session):
     """Runs git; the tests of a release are not run and end with ``status``."""
 

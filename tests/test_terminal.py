@@ -46,7 +46,6 @@ def test_what_cannot_fit_runs_over_the_edge() -> None:
     [
         {"PYTHONIOENCODING": "ascii"},
         {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-        {"PYTHONIOENCODING": "latin-1"},
     ],
 )
 def test_what_a_terminal_cannot_print_is_replaced(environment: dict[str, str]) -> None:
