@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from benches import advice_docs
 from highway_bench.advice.answer import Advice
 from highway_bench.advice.budget import halving_plan
 from highway_bench.advice.connections import Connection
@@ -273,19 +272,3 @@ def test_a_layer_of_ones_own_with_its_data_and_loss(layers: str, run: Run) -> No
     assert {cell.recipe["loss"] for cell in trained} == {f"{layers}:loss"}
     assert {cell.dataset for cell in trained} == {"batches"}
     assert all(one.learning != Learning.FAILED for one in advice.results)
-
-
-@pytest.mark.parametrize("name", ["transformer", "refused"])
-def test_the_advices_of_the_document(name: str, run: Run, examples: str) -> None:
-    """Each of them, tiny, as it is written into the document."""
-
-    def make(layer: str, depth: int, command: list[str]) -> Advice:
-        return run(layer, block=("pre-norm",), command=command)[0]
-
-    example = next(one for one in advice_docs.EXAMPLES if one.name == name)
-    lines = advice_docs.advice_lines(example, make)
-    if name == "refused":
-        assert "bfloat16" in lines[0]
-        return
-    assert sum(line.startswith("| pre-norm (") for line in lines) == 2
-    assert lines[0] in advice_docs.with_part(advice_docs.DOCUMENT.read_text(encoding="utf-8"), name, lines)

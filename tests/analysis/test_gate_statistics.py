@@ -40,12 +40,6 @@ def test_shares_of_hand_made_gates() -> None:
     assert activity.class_spread() is None
 
 
-def test_used_is_one_example_in_a_hundred() -> None:
-    gates = torch.zeros(300, 1, 2)
-    gates[:2, :, 0], gates[:3, :, 1] = 0.9, 0.9
-    assert met(gates).open_for_some() == 1 / 2
-
-
 def test_class_means_do_not_hang_on_the_batches() -> None:
     classes = torch.tensor([2, 0, 0, 2, 0, 2, 2])  # class 1 is never met, and counts for nothing
     gates = torch.where(classes == 0, 0.2, 0.8).reshape(-1, 1, 1).expand(-1, 5, 3)

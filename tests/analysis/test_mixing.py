@@ -65,23 +65,6 @@ def test_a_highway_network_multiplies_carry_gates() -> None:
         assert row == pytest.approx([carried[0], *(gates[k - 1] * carried[k] for k in range(1, layer + 1))])
 
 
-@torch.no_grad()
-def test_gates_that_depend_on_the_input_are_held() -> None:
-    stack, x = stack_of("highway")
-    gates = [torch.sigmoid(layer.maps(one)[1]) for layer, one in zip(stack.joins, states(stack, x), strict=True)]  # type: ignore[operator]
-    rows = mixing_of(stack, x).weights
-    h = stack.joins[0].maps(x)[0]  # type: ignore[operator]
-    expected = (gates[0] * (1 - gates[1]) * h).norm() / h.norm()
-    assert rows[2][1] == pytest.approx(float(expected))
-
-
-def states(stack: Stack, x: Tensor) -> list[Tensor]:
-    inputs = [x]
-    for layer in list(stack.joins)[:-1]:
-        inputs.append(layer(inputs[-1]))
-    return inputs
-
-
 def test_hyper_connections_multiply_read_mix_and_write() -> None:
     stack, x = stack_of("hc-static")
     source = torch.Generator().manual_seed(5)

@@ -16,7 +16,6 @@ from highway_bench.comparison.my_block import ReferenceDisagrees, compare_my_blo
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import engines
 from highway_bench.plan.settings import FRESH_SEEDS
-from highway_bench.results import Store, export
 
 Engine = Callable[..., Any]
 LOSSES = {"pre-norm": 0.1, "my-gate": 0.12}
@@ -165,14 +164,3 @@ def test_a_block_that_diverges_has_no_loss(
     shown = capsys.readouterr().out
     assert "a seed diverged" in shown
     assert "nan" not in shown
-
-
-def test_rows_of_a_whole_store_work_too(
-    my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine
-) -> None:
-    (tmp_path / "rows").mkdir()
-    with Store(committed.parent / "store.sqlite", read_only=True) as store:
-        export(store, tmp_path / "rows" / "all.parquet")
-    assert compare(my_gate, committed, tmp_path, engine(LOSSES)) == compare(
-        my_gate, tmp_path / "rows", tmp_path, engine(LOSSES)
-    )

@@ -90,16 +90,6 @@ def test_another_distribution_is_refused(distribution: bytes, pip: Callable[[byt
     assert not (tmp_path / "here").exists()
 
 
-def test_another_member_is_refused(
-    corpora: dict[str, Corpus], distribution: bytes, pip: Callable[[bytes], None], tmp_path: Path
-) -> None:
-    corpora["tweets"] = dataclasses.replace(corpora["tweets"], sha256="0" * 64)
-    pip(distribution)
-    with pytest.raises(BadInput, match="tweets_GroundTruth"):
-        fetch_corpora(tmp_path / "here")
-    assert not (tmp_path / "here").exists()
-
-
 @pytest.mark.parametrize(
     ("error", "fault"),
     [

@@ -135,14 +135,6 @@ def test_orthogonal_rows_with_the_rectifiers_gain(family: str, gain: float) -> N
     assert float(maps.product.weight[12:].detach().std()) > 0  # type: ignore[union-attr,index]
 
 
-def test_orthogonal_branches_of_two_maps() -> None:
-    built = transform_family("mlp", init="orthogonal")
-    first, _, last = cast(nn.Sequential, built.transform(Site(built, 8)))
-    w1, w2 = (cast(Tensor, part.weight).double() for part in (first, last))
-    torch.testing.assert_close(w1.T @ w1, 2 * torch.eye(8, dtype=torch.float64), atol=1e-5, rtol=0)
-    torch.testing.assert_close(w2 @ w2.T, torch.eye(8, dtype=torch.float64), atol=1e-5, rtol=0)
-
-
 @pytest.mark.parametrize(("activation", "deviation"), [("relu", he(64)), ("tanh", glorot(64, 64))])
 def test_uniform_weights_of_the_defaults_variance(activation: str, deviation: float) -> None:
     built = transform_family("dense", init="uniform", activation=activation)

@@ -139,22 +139,6 @@ def test_tf32_has_rates_of_its_own_which_are_measured_in_tf32(monkeypatch: pytes
     assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == ("highest", False)
 
 
-def test_a_gpu_is_warmed_up_by_a_product_that_fills_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small products keep a GPU waiting for its host, and its clock low."""
-    called: list[int] = []
-    now = itertools.count(step=0.2)
-
-    def products(*_: object) -> Iterator[tuple[float, Step]]:
-        for side in (256, 1024, 4096, 8192):
-            yield 2.0 * side**3, functools.partial(called.append, side)
-
-    monkeypatch.setattr(roofline, "_products", products)
-    monkeypatch.setattr(roofline, "synchronise", lambda _: None)
-    roofline._warm_up(torch.device("cuda"), torch.float32, lambda: next(now))
-    assert set(called) == {4096}
-    assert len(called) * 0.2 >= roofline.WARM_UP - 0.2
-
-
 @pytest.mark.parametrize("dtype", ["int32", "no_such", "int8"])
 def test_a_dtype_that_is_not_floating_is_bad_input(dtype: str) -> None:
     with pytest.raises(BadInput, match="floating"):

@@ -99,23 +99,6 @@ def test_widths_are_matched_to_plains() -> None:
     assert (flops["plain"], flops["post-norm"], flops["highway"]) == (71, 71, 50)
 
 
-def test_lengths_are_of_sequences_only() -> None:
-    found = cells(task=["throughput"], seq_len=[16, 64])
-    assert {cell.seq_len for cell in found if cell.family in ("attention", "bilstm", "transformer")} == {16, 64}
-    assert {cell.seq_len for cell in found if cell.family in ("dense", "conv", "mlp")} == {None}
-
-
-def test_seeds_and_data_are_of_training_only() -> None:
-    found = cells(seed=[5, 6, 7], dataset="mnist-5k", phase=["forward"], mode=["eager"])
-    trained = [cell for cell in found if cell.task == "trainability"]
-    others = [cell for cell in found if cell.task != "trainability"]
-    assert values(trained, "seed") == {5, 6, 7}
-    assert values(trained, "dataset") == {"mnist-5k"}
-    assert values(trained, "phase") == {None}
-    assert values(others, "seed") == {0}
-    assert values(others, "dataset") == {None}
-
-
 def test_every_task_says_which_words_its_cells_have() -> None:
     """A word that a cell has is never ignored, and one that it has no use for is never put into it."""
     asked = {
@@ -251,15 +234,6 @@ def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "layers_of_a_plan.py").write_text(LAYER)
     monkeypatch.syspath_prepend(str(tmp_path))
     return "layers_of_a_plan:make_layer"
-
-
-def test_the_users_own_layer_stands_in_for_the_families(layer: str) -> None:
-    found = cells(family=[layer])
-    assert values(found, "family") == {layer}
-    assert values(found, "block") == UNASKED
-    assert {cell.task for cell in found} == {"throughput", "memory", "trainability"}
-    both = cells(task=["memory"], family=[layer, "dense"])
-    assert values(both, "family") == {layer, "dense"}
 
 
 KINDS = """
@@ -414,13 +388,6 @@ def test_a_pair_that_makes_no_sense_stays_in_the_plan() -> None:
     found = cells(task=["trainability"], dataset="adding")
     assert values(found, "dataset") == {"adding"}
     assert values(found, "family") == {"dense"}
-
-
-def test_statuses_travel_with_the_cells() -> None:
-    grid = Grid(task="memory", families=("dense",), statuses=frozenset({"stalled"}))
-    plan = Plan.of(Profile("one", "", (grid,)), Selection(device="cpu"))
-    assert set(plan.expected.values()) == {frozenset({"stalled"})}
-    assert set(plan.expected) == set(plan.cells)
 
 
 def test_a_gpu_has_further_modes_unless_some_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -233,14 +233,6 @@ def test_standard_times_compiled_steps_next_to_eager_ones_on_a_gpu(monkeypatch: 
                      for block in BLOCKS for family in ("dense", "transformer")}  # fmt: skip
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_several_threads_are_timed_on_a_cpu_alone(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
-    monkeypatch.setattr("highway_bench.plan.expand.cores", lambda: 2)
-    cells = Plan.of("standard", Selection(device=device)).cells
-    assert {cell.threads for cell in cells if cell.task == "throughput"} == ({1, 2} if device == "cpu" else {1})
-
-
 @pytest.fixture
 def throwaways() -> Iterator[list[str]]:
     """Families of each kind that nothing but their registration knows of."""

@@ -90,13 +90,6 @@ def test_before_anything_is_measured(tmp_path: Path) -> None:
     assert not (tmp_path / "store.sqlite").exists()
 
 
-def test_dry_run_leaves_no_trace(tmp_path: Path) -> None:
-    estimate = Plan.of("smoke", Selection.of(block="plain")).estimate(tmp_path / "store.sqlite", workers=2)
-    assert estimate.stored == 0
-    assert any(cell.trial is not None for cell in estimate.cells)  # the search's trials are part of the work
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(("run", "ended", "why"), [("now", Status.CRASHED, "left with 3"), ("next", Status.OK, None)])
 def test_a_failure_next_to_a_result_is_the_end_of_its_own_run_alone(
     tmp_path: Path, run: str, ended: Status, why: str | None

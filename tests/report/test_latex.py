@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pandas as pd
@@ -42,18 +40,6 @@ def tables(standard: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_every_character_is_one_that_latex_has(tables: list[Path]) -> None:
     others = {character for path in tables for character in path.read_text(encoding="utf-8") if not character.isascii()}
     assert others == set()
-
-
-def test_the_tables_compile(tables: list[Path], tmp_path: Path) -> None:
-    if shutil.which("pdflatex") is None:
-        pytest.skip("there is no pdflatex here")
-    body = "\n".join(rf"\input{{{path}}}" for path in tables)
-    document = rf"\documentclass{{article}}\usepackage{{booktabs}}\begin{{document}}{body}\end{{document}}"
-    (tmp_path / "all.tex").write_text(document, encoding="utf-8")
-    done = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"], cwd=tmp_path, capture_output=True
-    )
-    assert done.returncode == 0, done.stdout
 
 
 def test_a_folder_that_cannot_be_written(standard: pd.DataFrame, tmp_path: Path) -> None:

@@ -94,20 +94,6 @@ def test_a_diverged_run_counts_as_infinite_and_leaves_no_interval() -> None:
     assert most["seconds_to_threshold"] == math.inf
 
 
-@pytest.mark.parametrize(
-    ("losses", "verdict", "provisional"),
-    [
-        ([0.1] * 4, "not enough seeds", False),
-        ([0.1] * 5, "trains", True),
-        ([0.1] * 9 + [2.0], "trains", False),
-        ([0.1] * 8 + [2.0] * 2, "fails", False),
-    ],
-)
-def test_the_rule_of_nine_in_ten(losses: list[float], verdict: str, provisional: bool) -> None:
-    row = of(Results(ladder({("plain", 10): losses})).trainability(), block="plain")
-    assert (row["verdict"], row["provisional"]) == (verdict, provisional)
-
-
 def test_what_trains_in_more_steps_is_slow() -> None:
     """The longer runs give no verdict of their own."""
     short = ladder({("plain", 10): [2.0] * 5, ("residual", 10): [2.0] * 5, ("highway", 10): [0.1] * 5})

@@ -19,8 +19,7 @@ from highway_bench.measure.paired import ALPHA, compare, holm
 from highway_bench.report.choice.columns import COLUMNS, IDENTITY
 from highway_bench.report.choice.kinds import KINDS, kind_named
 from highway_bench.report.choice.known import known_answers, known_finals
-from highway_bench.report.choice.lines import answer_lines, rankings, sentence
-from highway_bench.report.choice.ranking import CRITERIA, depths_of, ranking
+from highway_bench.report.choice.ranking import depths_of, ranking
 from highway_bench.report.choice.table import wide_table
 from highway_bench.results.known import FOLDER
 from highway_bench.results.schema import Row
@@ -168,19 +167,6 @@ def test_answers_join_the_committed_rows_and_those_of_a_store() -> None:
 
 
 # ------------------------------------------------------------------------------------------- answers in a terminal
-
-
-@pytest.mark.parametrize("what", CRITERIA)
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_an_answer_fits_twelve_lines_of_a_hundred_characters(kind: Any, what: str) -> None:
-    table = known_answers()
-    if not (depths := depths_of(table, kind)):
-        pytest.skip(f"{kind.label} is not measured yet")
-    for depth in (*depths, depths[0] + 1, 2 * depths[-1]):
-        lines = answer_lines(table, kind, depth, what)
-        assert len(lines) <= 12
-        assert max(map(len, lines)) <= 100
-        assert len(sentence(rankings(table, kind, depth, what), depth).split()) <= 25
 
 
 def test_what_to_take_is_the_lowest_held_out_loss_of_those_that_train() -> None:

@@ -21,7 +21,6 @@ from highway_bench.tasks import Measurement, tasks
 from highway_bench.tasks._gated_layers import gate_biases, gates_of, layer_positions
 from highway_bench.tasks._lesions import lesions
 from highway_bench.tasks._network_record import NetworkRecord
-from highway_bench.tasks.search_trials import SEARCH_SEED
 from highway_bench.training.checkpoint import CheckpointFolder
 from highway_bench.training.evaluation import evaluate
 from tests.combinations import CORE, IN_DENSE
@@ -179,18 +178,6 @@ def test_it_trains_as_trainability_does(digits: MakeCell) -> None:
     list(TASK.measurements(work, one))
     intact = evaluate(work.training.network, work.data.train, "class")
     assert result["intact_loss", "", 0.0] == intact.loss
-
-
-def test_the_rate_is_tuned_by_trainabilitys_own_trials(digits: MakeCell) -> None:
-    one = digits(rate="tuned", rates=[0.1, 0.01], seed=4)
-    trials = TASK.needs(one)
-    assert [(trial.task, trial.recipe["rate"], trial.seed) for trial in trials] == [
-        ("trainability", 0.1, SEARCH_SEED),
-        ("trainability", 0.01, SEARCH_SEED),
-    ]
-    ended = {trial: {"success": 0.0, "final_loss": loss} for trial, loss in zip(trials, (2.0, 1.0), strict=True)}
-    ran = TASK.resolve(one, ended)
-    assert (ran.task, ran.recipe["rate"], ran.seed) == ("gates", 0.01, 4)
 
 
 def test_a_run_that_diverges_has_no_values_by_layer(digits: MakeCell) -> None:

@@ -110,17 +110,3 @@ def test_a_timed_cell_has_the_times_of_the_gpu(cell: MakeCell) -> None:
     for name in ("step_time", "gpu_time", "gpu_ratio", "clock_rate", "capped"):
         assert result[name].value is not None, (name, result[name].message)
     assert result["gpu_time"].value < result["step_time"].value  # type: ignore[operator]
-
-
-@pytest.mark.parametrize("family", ["attention", "transformer"])
-def test_attention_trains_in_a_population(cell: MakeCell, family: str) -> None:
-    cells = [
-        cell(
-            "trainability", "pre-norm", family, dataset="digits", device="cuda", batch_size=50, width=16, steps=10,
-            rate=0.01, together=2, seed=seed,
-        )
-        for seed in range(2)
-    ]  # fmt: skip
-    for outcome in tasks.get("trainability").measure(cells):
-        assert outcome.error is None
-        assert {one.metric: one.value for one in outcome.measurements}["together"] == 2.0

@@ -49,21 +49,6 @@ def test_numbers_that_are_not_finite_are_null() -> None:
     assert row_measurement("mixing_end", [float("nan")], 1).value is None
 
 
-@pytest.mark.parametrize(
-    ("block", "options", "bias"),
-    [("gru-gate", {}, -2), ("highway-free", {"gate_bias": -3.0}, -3), ("highway", {"gate_bias": -4.0}, -4)],
-)
-def test_every_gated_block_shows_its_gates_by_layer(
-    cell: MakeCell, block: str, options: dict[str, Any], bias: float
-) -> None:
-    result = measured(cell, block, block_options=options)
-    values = {metric: {one.index: one.value for one in result if one.metric == metric}
-              for metric in ("gate_bias_start", "gate_bias_end", "gate_activity")}  # fmt: skip
-    assert values["gate_bias_start"] == pytest.approx({1: bias, 2: bias, 3: bias})
-    assert list(values["gate_activity"]) == list(values["gate_bias_end"]) == [1, 2, 3]
-    assert all(0 < value < 0.5 for value in values["gate_activity"].values() if value is not None)
-
-
 def test_the_start_has_a_gru_s_gates_and_the_change_of_the_stream(cell: MakeCell) -> None:
     (single,) = (
         one.value for one in measured(cell, "gru-gate", "propagation") if one.metric == "gate_mean" and not one.axis

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from highway_bench.blocks import blocks
 from highway_bench.cell import PHASES, Cell
 from highway_bench.errors import BadInput
-from highway_bench.families import family as hb_family
 from highway_bench.families import make_family
-from highway_bench.tasks import Skip, _step, from_cell, tasks
+from highway_bench.tasks import Skip, from_cell, tasks
 from highway_bench.tasks._step import StackStep, check_recurrent
 from tests.combinations import combinations
 
@@ -35,17 +34,6 @@ def test_what_a_phase_does(cell: MakeCell, phase: str) -> None:
     work.restore()
     assert all(torch.equal(old, new) for old, new in zip(before, weights(work), strict=True))
     work.close()
-
-
-def test_a_training_step_is_sgd_with_momentum(cell: MakeCell) -> None:
-    work = StackStep(cell("throughput", phase="train-step"))
-    net, x = work.network, work.x
-    gradients = torch.autograd.grad(net(x), list(net.parameters()), work.cotangent)
-    expected = [p.detach() - 1e-3 * gradient for p, gradient in zip(net.parameters(), gradients, strict=True)]
-    fresh = StackStep(cell("throughput", phase="train-step"))
-    fresh.step()
-    for parameter, value in zip(fresh.network.parameters(), expected, strict=True):
-        torch.testing.assert_close(parameter.detach(), value)
 
 
 def test_the_optimiser_is_the_one_of_trainability(cell: MakeCell) -> None:
@@ -144,12 +132,6 @@ def test_one_seed_is_one_network(cell: MakeCell) -> None:
     assert not all(torch.equal(a, b) for a, b in zip(weights(same), weights(other), strict=True))
 
 
-def test_the_length_and_the_dtype_are_the_cells(cell: MakeCell) -> None:
-    work = StackStep(cell("throughput", family="attention", seq_len=7, dtype="float64"))
-    assert work.x.shape == (4, 7, 8)
-    assert {p.dtype for p in work.network.parameters()} == {work.x.dtype} == {torch.float64}
-
-
 def test_the_least_bytes_by_hand(cell: MakeCell) -> None:
     """8 wide, 2 layers, 4 items, float32: the weights, and each layer's input and output, once."""
     least = (2 * 72 + 2 * 2 * 32) * 4
@@ -187,26 +169,3 @@ def test_a_block_that_does_not_compile_says_so(cell: MakeCell, monkeypatch: pyte
     monkeypatch.setitem(spec.__dict__, "compile", False)
     with pytest.raises(Skip, match="highway"):
         StackStep(cell("throughput", mode="compile"))
-
-
-class NoParameters(nn.Module):
-    """Mixes by a transform that has nothing to learn."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.fft.fft(x, dim=-1, norm="ortho").real
-
-
-def test_a_layer_without_parameters_has_a_forward_pass(cell: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
-    built = hb_family(NoParameters, kind="vector")
-    monkeypatch.setattr(from_cell, "make_family", lambda name, **options: built)
-    monkeypatch.setattr(_step, "cell_family", lambda cell: built)
-    work = StackStep(cell("throughput", "plain", phase="forward"))
-    work.step()
-    assert work.params == 0
-    for phase in ("forward-backward", "train-step"):
-        with pytest.raises(Skip, match="parameters"):
-            StackStep(cell("throughput", "plain", phase=phase))
-        StackStep(cell("throughput", "highway", phase=phase)).step()

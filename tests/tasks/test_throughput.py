@@ -17,7 +17,6 @@ from highway_bench.cell import Cell
 from highway_bench.errors import UnknownName
 from highway_bench.families import Site, make_family
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Budget, Turns
-from highway_bench.measure.processes import MOST_PROCESSES
 from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
 from highway_bench.tasks import Measurement, Outcome, _timing, tasks, throughput
 from highway_bench.tasks._step import StackStep
@@ -113,33 +112,6 @@ def test_several_processes_give_a_ratio_its_interval(cell: MakeCell, roofline: f
     assert 0 < ratio.low < ratio.value < ratio.high
 
 
-def test_processes_are_added_until_the_ratio_is_precise_or_time_is_up(
-    cell: MakeCell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The second block's ratio is 2, but in the first process."""
-    plain, other = cell("throughput", "plain"), cell("throughput", "highway")
-    called: list[int] = []
-    first = 2.05
-
-    def turns(number: int) -> Turns[Any]:
-        called.append(number)
-        seconds = {plain: [1.0] * 3, other: [first if number == 0 else 2.0] * 3, _timing.YARDSTICK: [1.0] * 3}
-        return Turns(seconds, seconds, 1, 0, False, False)
-
-    monkeypatch.setattr(_timing, "_take_turns", lambda works, budget, number: turns(number))
-    monkeypatch.setattr(_timing, "call_in", lambda number, *_: turns(number))
-    works: Any = {plain: None, other: None}
-    options: dict[str, Any] = {"processes": 3, "most_seconds": 60.0}
-    times = _timing.time_group(works, Budget(), precision=0.03, **options)
-    assert called == [0, 1, 2, 3]
-    assert times.precise(0.03)
-    assert not _timing.time_group(works, Budget(), precision=0.03, processes=3, most_seconds=0.0).precise(0.03)
-    called.clear()
-    assert _timing.time_group(works, Budget(), precision=0.5, **options).processes == 3
-    first = 4.0  # never precise
-    assert _timing.time_group(works, Budget(), precision=0.03, **options).processes == MOST_PROCESSES
-
-
 @pytest.mark.parametrize(("disturbed", "message"), [(0, None), (1, ALL_DISTURBED)])
 def test_disturbed_rounds_alone_decide_no_ratio(disturbed: int, message: str | None) -> None:
     estimate = IntervalEstimate(1.5, 1.45, 1.55, 3)
@@ -166,36 +138,20 @@ def test_rounds_of_a_gpu_are_kept_with_the_cell(cell: MakeCell) -> None:
     group = GroupTimes({plain: CellTimes(), one: CellTimes()})
     seconds = {plain: [1.0, 1.0], one: [2.0, 2.2], _timing.YARDSTICK: [1.0, 1.0]}
     on_gpu = {plain: [0.5, 0.5], one: [0.8, 0.9]}
-    for caps, unread in ((frozenset({"heat"}), None), (frozenset(), "no driver")):
-        group.add(
-            Turns(
-                seconds,
-                seconds,
-                warmups=1,
-                disturbed=1,
-                cut_short=False,
-                all_disturbed=False,
-                on_gpu=on_gpu,
-                clock_rate=[1e9, 2e9],
-                capped=len(caps),
-                caps=caps,
-                unread=unread,
-            )
-        )
+    for capped in (1, 0):
+        caps = frozenset({"heat"} if capped else ())
+        options = {"on_gpu": on_gpu, "clock_rate": [1e9, 2e9], "capped": capped, "caps": caps}
+        group.add(Turns(seconds, seconds, 1, 1, False, False, **options))
     times = group.cells[one]
     assert (times.gpu, times.plain_gpu, times.clock_rate) == ([0.8, 0.9] * 2, [0.5] * 4, [1e9, 2e9] * 2)
     assert times.paired["clock_rate"] == times.clock_rate
-    assert (group.capped, group.caps, group.unread) == (1, {"heat"}, "no driver")
     result = by_name(throughput.on_gpu(times, group))
     assert set(result) == ON_GPU
     assert (result["gpu_time"].value, result["gpu_time"].samples) == (pytest.approx(0.85), [0.8, 0.9] * 2)
     assert result["gpu_ratio"].value == pytest.approx((0.8 * 0.9) ** 0.5 / 0.5, rel=1e-2)
     assert result["gpu_ratio"].count == 2
     assert result["clock_rate"].value == 1.5e9
-    assert (result["capped"].value, result["capped"].message) == (None, "not read: no driver")
-    group.unread = None
-    capped = by_name(throughput.on_gpu(times, group))["capped"]
-    assert (capped.value, capped.message) == (1.0, "heat")
+    assert (result["capped"].value, result["capped"].message) == (1.0, "heat")
 
 
 def test_a_process_that_dies_costs_only_its_own_samples(
@@ -441,3 +397,20 @@ def test_timing_is_alone_and_bound_to_its_machine() -> None:
     assert TASK.meter
     assert not tasks.get("memory").alone
     assert not tasks.get("trainability").alone
+
+
+def test_processes_are_added_until_the_ratio_is_precise(cell: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second block's ratio is 2, but in the first process."""
+    plain, other = cell("throughput", "plain"), cell("throughput", "highway")
+
+    def turns(number: int) -> Turns[Any]:
+        seconds = {plain: [1.0] * 3, other: [2.0 if number else 2.05] * 3, _timing.YARDSTICK: [1.0] * 3}
+        return Turns(seconds, seconds, 1, 0, False, False)
+
+    monkeypatch.setattr(_timing, "_take_turns", lambda works, budget, number: turns(number))
+    monkeypatch.setattr(_timing, "call_in", lambda number, *_: turns(number))
+    works: Any = {plain: None, other: None}
+    options: dict[str, Any] = {"processes": 3, "most_seconds": 60.0}
+    times = _timing.time_group(works, Budget(), precision=0.03, **options)
+    assert (times.processes, times.precise(0.03)) == (4, True)
+    assert _timing.time_group(works, Budget(), precision=0.5, **options).processes == 3

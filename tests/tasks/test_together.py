@@ -228,29 +228,16 @@ def searched(cell: MakeCell) -> Callable[..., Cell]:
 
 def test_every_arm_gets_the_same_trials(searched: MakeCell) -> None:
     plain, highway = (TASK.needs(searched(block, seed=3)) for block in ("plain", "highway"))
-    assert [trial.trial for trial in highway] == list(range(6))
-    assert [trial.seed for trial in highway] == [1000 + trial for trial in range(6)]
+    assert [(trial.trial, trial.seed) for trial in highway] == [(trial, 1000 + trial) for trial in range(6)]
     assert [
         trial.but(block="highway", block_options=other.block_options)
         for trial, other in zip(plain, highway, strict=True)
     ] == list(highway)
     assert all(trial.block_options == {} for trial in plain)
-    biases = [trial.block_options["gate_bias"] for trial in highway]
-    assert all(-10 <= bias <= -1 for bias in biases)
-    assert len(set(biases)) == 6
-    assert {trial.family_options.get("activation", "relu") for trial in highway} == {"relu", "tanh"}
-    assert all(
-        {"rate", "momentum", "decay"} <= trial.recipe.keys() and "search" not in trial.recipe for trial in highway
-    )
+    assert len({trial.block_options["gate_bias"] for trial in highway}) == 6
     assert TASK.needs(searched(seed=0)) == highway  # the seeds share one search
     assert all(TASK.needs(trial) == () for trial in highway)
     assert len({TASK.group(trial) for trial in highway}) == 2  # one of each activation
-
-
-def test_more_trials_do_not_change_the_first(searched: MakeCell) -> None:
-    few = TASK.needs(searched())
-    many = TASK.needs(searched(recipe={"search": {"space": "figure-1", "trials": 9}}))
-    assert many[:6] == few
 
 
 def test_the_best_trials_hyper_parameters_win(searched: MakeCell) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.data import Split
-from highway_bench.training import loop, population, stacked
+from highway_bench.training import loop, population
 from highway_bench.training.loop import Training
 from highway_bench.training.population import Population
 from highway_bench.training.recipe import Recipe
@@ -285,23 +285,6 @@ def plainly(network: nn.Module) -> Training:
     return Training(network, split, "class", Recipe(steps=4), 4, 0)
 
 
-def test_members_that_cannot_be_stacked_share_no_memory(
-    training: MakeTraining, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pair = [[training(optimiser="adam", seed=seed, rate=0.01) for seed in range(2)] for _ in range(2)]
-
-    def refuses(*_: object) -> None:
-        raise RuntimeError("no batching rule")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Stacked, "__call__", refuses)
-        with pytest.raises(NotStackable, match="no batching rule"):
-            Population(pair[0])
-    assert [member.optimiser.state for member in pair[0]] == [{}, {}]
-    for one, other in zip(trained(pair[0], together=False), trained(pair[1], together=False), strict=True):
-        assert list(one.losses) == list(other.losses)
-
-
 def test_a_full_device_is_not_taken_for_a_missing_batching_rule(
     training: MakeTraining, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,21 +312,6 @@ def test_a_graphed_step_equals_the_eager_one(training: MakeTraining, words: dict
         assert list(one.losses) == pytest.approx(list(other.losses), rel=1e-7, nan_ok=True)
 
 
-def test_attention_has_a_gradient_under_vmap_on_a_gpu() -> None:
-    """Fused kernels save nothing for it there."""
-    cuda = torch.backends.cuda
-
-    def enabled() -> list[bool]:
-        return [cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.math_sdp_enabled()]
-
-    before = enabled()
-    with stacked.attention_kernels(torch.device("cuda")):
-        assert enabled() == [False, False, True]
-        assert not cuda.cudnn_sdp_enabled()
-    with stacked.attention_kernels(torch.device("cpu")):
-        assert enabled() == before
-
-
 def test_a_member_says_which_operators_are_not_repeatable(
     training: MakeTraining, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,22 +327,3 @@ def test_a_member_says_which_operators_are_not_repeatable(
     Population(together).run()
     alone.run()
     assert [one.unrepeatable for one in (*together, alone)] == [{"some on cpu"}] * 3
-
-
-def test_a_gpu_holds_the_split_of_a_run_that_trains_alone(
-    training: MakeTraining, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    moved: list[Split] = []
-
-    def to_gpu(split: Split, device: torch.device, dtype: torch.dtype) -> Split:
-        moved.append(split)
-        return Split(*(part.clone() for part in split))
-
-    monkeypatch.setattr(loop, "to_gpu", to_gpu)
-    here, there = training(steps=3), training(steps=3)
-    assert here.resident is here.train
-    there.device = torch.device("meta")  # any but a CPU's
-    assert there.resident is there.resident is not there.train
-    assert moved == [there.train]
-    here.run()
-    assert "resident" not in vars(here)
