@@ -113,20 +113,6 @@ def test_a_step_waits_for_the_one_whose_result_it_takes(session: Any, monkeypatc
     assert ran[3:] == ["figure1", "hours"]
 
 
-def test_a_step_lacks_a_result_that_does_not_come(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = fake(monkeypatch, lambda *_: (gpu.CUT, "the time was up", 1.0))
-    figure1, hours = step("figure1", resumes=True), step("hours", after="figure1")
-    state = gpu.State.of(session)
-    gpu.run_steps(session, state, [hours], 900.0)
-    assert state.steps["hours"]["reason"] == "needs figure1: name it with --step too"
-    gpu.run_steps(session, state, [figure1, hours], 900.0)  # goes on, so nothing is lacking
-    assert gpu.State.of(session).status("hours") == ""
-    state.note(figure1, gpu.LACKING, reason="no MNIST")
-    gpu.run_steps(session, state, [hours], 900.0)
-    assert state.steps["hours"]["reason"] == "figure1 lacks something"
-    assert ran == ["figure1"]
-
-
 def test_checkpoints_of_a_long_training_are_progress(session: Any) -> None:
     before = gpu.progress(session)
     folder = session.state / "results.sqlite.checkpoints"

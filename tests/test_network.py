@@ -13,7 +13,6 @@ from highway_bench.architectures import architectures
 from highway_bench.blocks._parts import Copies, SumThen
 from highway_bench.errors import BadInput
 from highway_bench.families import make_family
-from highway_bench.families.parts import Carry
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import Stack, build
 from tests.combinations import IMAGES, IN_DENSE, combinations
@@ -57,17 +56,6 @@ def test_a_plain_layer_between_stages_has_no_connection() -> None:
     torch.testing.assert_close(between(x), torch.relu(x @ between.weight.T + between.bias))
 
 
-@pytest.mark.parametrize("change", ["pad", "subsample"])
-def test_without_one_no_layer_is_added(change: Any) -> None:
-    widths = (6, 10) if change == "pad" else (10, 6)
-    net = cast(nn.Sequential, build("residual", "dense", stages=[(2, widths[0]), (2, widths[1])], change=change))
-    assert [len(cast(Stack, part).joins) for part in net] == [2, 2]
-    entrance = cast(Stack, net[1]).joins[0]
-    assert isinstance(entrance.carry, Carry)
-    assert not list(entrance.carry.parameters())
-    assert isinstance(cast(Stack, net[1]).joins[1].carry, nn.Identity)
-
-
 def carried(net: nn.Module, x: Tensor) -> Tensor:
     y: Tensor = cast(Stack, cast(nn.Sequential, net)[1]).joins[0].carry(x)
     return y
@@ -89,22 +77,6 @@ def test_a_state_lasts_until_a_plain_layer_or_the_networks_end(change: Any, stat
     assert sum(isinstance(part, Copies) for part in net.modules()) == states
     sums = [part for part in net.modules() if isinstance(part, SumThen)]
     assert [isinstance(part.module, nn.Identity) for part in sums] == [True, False][-states:]
-
-
-@pytest.mark.parametrize("architecture", ["cifar-resnet", "cifar-resnet-b", "imagenet-resnet", "conv-highway", "vgg"])
-def test_a_published_network_under_pre_norm_has_a_norm_a_layer_and_one_more(architecture: str) -> None:
-    depth = {"cifar-resnet": 9, "cifar-resnet-b": 9, "imagenet-resnet": 8, "conv-highway": 8, "vgg": 9}[architecture]
-    held = {}
-    for block in ("residual", "pre-norm"):
-        with torch.device("meta"):
-            net = architectures.get(architecture).build(
-                block, make_family("conv-pair" if "resnet" in architecture else "conv"), width=8, depth=depth
-            )
-        held[block] = sum(p.numel() for p in net.parameters())
-    joins = [join for part in net.modules() if isinstance(part, Stack) for join in part.joins]
-    of_joins = sum(p.numel() for join in joins for p in cast(nn.Module, join.norm).parameters())
-    width = cast(Tensor, next(join for join in reversed(joins)).norm.weight).numel()
-    assert held["pre-norm"] - held["residual"] == of_joins + 2 * width
 
 
 def test_padding_is_option_a_of_the_residual_paper() -> None:

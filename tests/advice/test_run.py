@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from highway_bench.advice.answer import Advice
 from highway_bench.advice.budget import halving_plan
@@ -26,8 +24,6 @@ from highway_bench.advice.run import advise
 from highway_bench.advice.wide_rows import wide_rows
 from highway_bench.advice.work import PACE_STEPS
 from highway_bench.cell import Cell
-from highway_bench.cli import app
-from highway_bench.cli._output import JSON_SCHEMA
 from highway_bench.errors import BadInput
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import rows_of
@@ -77,30 +73,6 @@ def test_an_advice_and_the_same_again(run: Run, first: tuple[Advice, Any]) -> No
     assert len(advice.study.trials) >= 3 * len(advice.results)
 
 
-def page_data(advice: Advice) -> dict[str, Any]:
-    """What the script of an advice's page chooses from."""
-    assert advice.page is not None
-    found = re.search('id="data">(.*?)</script>', advice.page.read_text(encoding="utf-8"))
-    assert found
-    data: dict[str, Any] = json.loads(found[1])
-    return data
-
-
-def test_the_page_has_the_layer_first_and_the_known_kinds_after_it(first: tuple[Advice, Any]) -> None:
-    advice, _ = first
-    assert advice.page is not None
-    text = advice.page.read_text(encoding="utf-8")
-    own, *known = page_data(advice)["kinds"]
-    assert (own["name"], own["label"], [one["depth"] for one in own["depths"]]) == ("advice", "dense, this advice", [2])
-    assert {one["name"] for one in own["depths"][0]["rows"]} == {"pre-norm", "plain"}
-    assert [one["name"] for one in known[:2]] == ["mlp", "convolution"]
-    shown, folded = text.partition("<details")[::2]
-    assert advice.headline in shown
-    assert 'id="say" aria-live="polite">Not known: no connection trains.' in shown  # three steps
-    assert all(f'<table id="{name}">' in folded for name in ("words", "finalists", "connections"))
-    assert "last map ÷ √L" in folded
-
-
 def learnt(advice: Advice) -> Advice:
     """``advice`` as if its finalists learnt."""
     words = dict.fromkeys(advice.finalists, Learning.LEARNS)
@@ -129,28 +101,6 @@ def test_rows_have_the_losses_of_the_finals_and_the_places_of_the_advice(first: 
         assert row["loss_place"] == places.get(relation(advice, one), "not separated")
     assert list(table["held_out_place"]).count("best") == 1
     assert ranking(table, kind, 2, "loss").take == advice.use[0].block
-
-
-def test_the_command_prints_the_answer_first(run: Run, first: tuple[Advice, Any], monkeypatch: Any) -> None:
-    """The command and the function are the same request, so nothing is measured."""
-    advice, _ = first
-
-    def inline(layer: str, **words: Any) -> Advice:
-        assert words.pop("progress")
-        again, engine = run(
-            layer, **{name: value for name, value in words.items() if name not in ("engine", "workers")}
-        )
-        assert engine.cells == []
-        return again
-
-    monkeypatch.setattr("highway_bench.advice.run.advise", inline)
-    sizes = ["--depth", "2", "--minutes", "2", "--width", "8", "--batch-size", "16", "--data", "digits"]
-    words = ["advise", "dense", *sizes, "--block", "plain", "--out", str(advice.store.parents[1])]
-    lines = CliRunner().invoke(app, words).stdout.splitlines()
-    assert lines[:4] == advice.lines()
-    assert lines[-1] == f"page: {advice.page}"
-    printed = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
-    assert printed == {"schema": JSON_SCHEMA, **advice.plain()}
 
 
 def test_a_seed_that_failed_says_nothing_about_its_network(

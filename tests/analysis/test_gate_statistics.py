@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from highway_bench.analysis.gate_state import gate_state
 from highway_bench.analysis.gate_statistics import Activity, ExampleSparsity, sparsity
 
 
@@ -80,3 +81,11 @@ def test_sparsity_of_examples_is_over_all_layers() -> None:
         whole.add(2, second[rows])
     expected = sparsity(torch.cat([first.flatten(1), second.flatten(1)], dim=1).double()).mean()
     assert whole.mean() == pytest.approx(float(expected))
+
+
+def test_means_and_saturation() -> None:
+    logit = math.log(0.04 / 0.96)
+    found = gate_state([torch.tensor([[0.0, logit]]), torch.tensor([[-logit, -logit]])])
+    assert found.means == pytest.approx((0.27, 0.96))
+    assert found.saturated == 0.75
+    assert gate_state([torch.full((2, 3), math.log(0.06 / 0.94))]).saturated == 0.0

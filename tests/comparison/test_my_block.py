@@ -73,24 +73,6 @@ def test_no_depth_is_begun_after_the_time(
     assert "no time" in compared.missing[0]
 
 
-def test_the_first_depth_is_not_begun_either_where_it_would_end_too_late(
-    my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine
-) -> None:
-    """3 rates, 2 more seeds of the best two, and 5 fresh ones: 12 runs of 4 steps in each of two families."""
-    seconds = 2 * 12 * 4 * 30.0
-    late = engine(LOSSES, layer_seconds=30.0)
-    compared = compare(my_gate, committed, tmp_path, late, minutes=0.75 * seconds / 60, workers=1)
-    assert {cell.block for cell in late.cells} == {"pre-norm"}
-    assert compared.positions == ()
-    assert "48 minutes" in compared.missing[0]
-    for words in ({"minutes": 1.25 * seconds / 60, "workers": 1}, {"minutes": 0.75 * seconds / 60, "workers": 2}):
-        begun = engine(LOSSES, layer_seconds=30.0)
-        assert compare(my_gate, committed, tmp_path / f"{words['workers']}", begun, **words).positions
-    again = engine(LOSSES, layer_seconds=30.0)
-    assert compare(my_gate, committed, tmp_path / "1", again, minutes=1e-9, workers=1).positions  # what is stored
-    assert again.cells == []
-
-
 def test_bad_input_is_one_line_before_anything_is_trained(
     my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,15 +63,6 @@ def test_texts_and_labels_become_ids(library: Callable[..., dict[str, str]]) -> 
     assert dataset.chance_accuracy == 0.5
 
 
-def test_columns_and_splits_are_options(library: Callable[..., dict[str, str]]) -> None:
-    names = library(fit={"line": ["a b", "b"], "stars": [5, 1]}, held={"line": ["b"], "stars": [5]})
-    dataset = make_dataset(
-        "text", **names, text_column="line", label_column="stars", train_split="fit", test_split="held"
-    )
-    assert dataset.load().train.targets.tolist() == [1, 0]
-    assert dataset.chance_accuracy == 0  # two labels alike: the first one counts as the commonest
-
-
 @pytest.mark.parametrize(
     ("splits", "options", "fault"),
     [

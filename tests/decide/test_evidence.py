@@ -42,17 +42,6 @@ def test_each_part_tries_every_start_and_ends(name: str) -> None:
     assert {depth for one in part.candidates for depth in one.depths} == depths
 
 
-def test_the_first_three_of_resnet_have_ten_seeds_and_its_reference_whole_schedules() -> None:
-    part = evidence.resnet()
-    cells = fresh(part.usual_cells())
-    seeds = Counter((cell.depth, cell.block) for cell in cells if cell.recipe["steps"] == evidence.RESNET_STEPS)
-    assert sorted(seeds.values()) == [5] * 15 + [10] * 9
-    others = [cell for cell in cells if cell.recipe["steps"] != evidence.RESNET_STEPS]
-    assert Counter(cell.recipe["steps"] for cell in others) == dict.fromkeys((300, 600, 2_400, 4_800), 3)
-    assert {(cell.block, cell.depth, cell.recipe["verdict"]) for cell in others} == {(REFERENCE, 10, False)}
-    assert {cell.recipe["warm_up"] for cell in others} == {25, 50, 200, 400}
-
-
 def test_the_better_start_goes_on() -> None:
     part, trainings = evidence.wide(), {}
     while new := part.pending(trainings):

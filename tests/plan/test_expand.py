@@ -280,20 +280,13 @@ def test_a_layer_of_each_kind_takes_part_in_its_kinds_grids(
 
 WORDS = {
     "a length": ({"seq_len": [16], "family": ["attention"]}, "seq_len", {16, None}),
-    "a length for all": ({"seq_len": [16]}, "seq_len", {16, None}),
     "a length of data": ({"seq_len": [24], "dataset": "adding", "family": ["bilstm"]}, "seq_len", {24}),
     "bfloat16": ({"dtype": ["bfloat16"]}, "dtype", {"bfloat16"}),
-    "float64": ({"dtype": ["float64"]}, "dtype", {"float64"}),
     "a gate's bias": ({"block_options": {"gate_bias": -2}}, "block_options", [{}, {"gate_bias": -2}]),
     "a carry's bias": (
         {"block_options": {"gate_bias": -2, "carry_bias": 1}, "block": ["highway*", "plain"]},
         "block_options",
         [{}, {"gate_bias": -2}, {"gate_bias": -2, "carry_bias": 1}],
-    ),
-    "heads": (
-        {"family_options": {"heads": 2}, "family": ["attention", "bilstm"]},
-        "family_options",
-        [{}, {"heads": 2}],
     ),
     "a kernel": (
         {"family_options": {"kernel": 5, "norm_kind": "batch"}, "family": ["conv*", "mlp"]},
@@ -366,8 +359,6 @@ def test_unknown_names_list_near_ones(selection: dict[str, Any], says: str) -> N
         ({"family": ["dense", "conv"], "seq_len": [16]}, "sequences"),
         ({"block_options": {"gate": 1.0}}, "gate_bias"),
         ({"block_options": {"gate_bias": "x"}}, "'x'"),
-        ({"family_options": {"head": 2}}, "head"),
-        ({"block_options": {"gate_bias": 1.0}, "block": ["plain"]}, "plain"),
         ({"family_options": {"kernel": 5}, "family": ["dense"]}, "kernel"),
     ],
 )

@@ -186,20 +186,6 @@ def test_a_run_that_diverges_has_no_values_by_layer(digits: MakeCell) -> None:
     assert not any(one.axis == "layer" for one in result)
 
 
-@pytest.mark.parametrize(("family", "dataset"), [("conv", "digits"), ("transformer", "digits"), ("bilstm", "adding")])
-def test_other_families(digits: MakeCell, family: str, dataset: str) -> None:
-    small: dict[str, Any] = {"width": 8, "depth": 2, "steps": 2, "batch_size": 20}
-    if dataset == "adding":
-        small |= {"seq_len": 6, "recipe": {"dataset": {"size": 40, "test_size": 20}}}
-    result = run(digits(family=family, dataset=dataset, **small))
-    layers = 4 if family == "transformer" else 2
-    for metric in ("gate_bias_end", "gate_activity", "stream_change", "lesion_loss"):
-        assert list(by_layer(result, metric)) == list(range(1, layers + 1))
-    classes = dataset == "digits"
-    assert len(by_layer(result, "gate_class_spread")) == (layers if classes else 0)
-    assert len(by_layer(result, "lesion_error")) == (layers if classes else 0)
-
-
 @pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
 def test_padding_does_not_count(digits: MakeCell, texts: str, family: str) -> None:
     """The same net, the same texts, padded to three lengths, the first of which leaves some texts without padding."""

@@ -288,12 +288,6 @@ def test_exactly_the_declared_metrics(cell: MakeCell, roofline: float) -> None:
     assert (compiled["compile_time"].value, compiled["graph_breaks"].value) == (1.0, 3.0)
 
 
-def test_the_mismatch_is_of_the_cells_width(cell: MakeCell, roofline: float) -> None:
-    one = cell("throughput", "highway", width=50, nominal_width=71, match="params")
-    result = by_name(step_measurements(TASK.prepare(one), one, samples_of(one, [1.0]), 1.0, 0))
-    assert result["budget_mismatch"].value == pytest.approx(5_100 / 5_112 - 1)
-
-
 def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took(
     cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float
 ) -> None:

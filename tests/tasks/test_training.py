@@ -9,9 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from highway_bench.blocks import scalar_names
 from highway_bench.cell import Cell
 from highway_bench.data import Split
 from highway_bench.errors import BadInput
+from highway_bench.network import build
 from highway_bench.tasks.recipe_words import recipe_from
 from highway_bench.training.evaluation import evaluate, loss_of
 from highway_bench.training.loop import Training
@@ -168,3 +170,12 @@ def test_outputs_that_are_no_numbers_have_no_accuracy() -> None:
     evaluation = evaluate(GivenOutputs(), Split(torch.full((2, 3), math.nan), torch.tensor([0, 1])), "class")
     assert math.isnan(evaluation.loss)
     assert evaluation.accuracy is None
+
+
+def test_scalars_that_multiply_the_stream_train_at_a_hundredth_of_the_rate() -> None:
+    network = build("x0-mix", "dense", width=4, depth=2, seed=1)
+    groups = Recipe(optimiser="adamw", weight_decay=0.1).optimiser_for(network).param_groups
+    by_share = {group["share"]: (group["weight_decay"], len(group["params"])) for group in groups}
+    assert by_share[0.01] == (0.0, 2)
+    assert scalar_names(network) == {"joins.0.r", "joins.1.r"}
+    assert scalar_names(build("pre-norm", "dense", width=4, depth=2)) == set()

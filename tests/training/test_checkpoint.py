@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -198,6 +201,23 @@ def test_a_broken_state_is_not_used(training: MakeTraining, tmp_path: Path, dama
         assert not file.restore([training()])
     assert not file.path.exists()
     assert not file.restore([training()])  # without a warning
+
+
+def test_a_checkpoint_cannot_run_code(tmp_path: Path) -> None:
+    """A pickle that creates a file when it is loaded, in a checkpoint with the right length and hash."""
+
+    class Touch:
+        def __reduce__(self) -> tuple[object, tuple[Path]]:
+            return Path.touch, (tmp_path / "ran",)
+
+    content = io.BytesIO()
+    torch.save({"key": Touch()}, content)
+    header = {"keys": ["key"], "bytes": len(content.getvalue())}
+    header["sha256"] = hashlib.sha256(content.getvalue()).hexdigest()
+    (tmp_path / "a.checkpoint").write_bytes(json.dumps(header).encode() + b"\n" + content.getvalue())
+    with pytest.raises(pickle.UnpicklingError):
+        checkpoint.read(tmp_path / "a.checkpoint")
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_kill_during_a_write_leaves_the_old_state(
