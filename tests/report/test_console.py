@@ -7,7 +7,7 @@ import io
 import pandas as pd
 from rich.console import Console
 
-from highway_bench.report.console import print_brief, print_summary
+from highway_bench.report.console import print_summary
 from tests.rows import cell, frame_of, memory
 
 
@@ -23,16 +23,6 @@ def test_the_summary_has_the_answer_a_row_a_block_and_the_failures(standard: pd.
     assert "highway-free" in text
     assert "stopped after 300 s" in text
     assert max(len(line) for line in text.splitlines()) <= 160
-
-
-def test_what_a_run_prints_is_brief(standard: pd.DataFrame) -> None:
-    out = io.StringIO()
-    print_brief(standard, Console(file=out, width=160))
-    lines = out.getvalue().splitlines()
-    assert len(lines) == 18
-    assert max(map(len, lines)) <= 100
-    assert "Which connection to take" in lines[0]
-    assert lines[-1].endswith("more lines: --details")
 
 
 def test_brackets_in_names_are_no_markup() -> None:

@@ -65,8 +65,6 @@ def rendered(frame: pd.DataFrame, folder: Path) -> dict[str, str]:
 CASES = {
     "narrow": ({"spread": 0.005}, True, r"1\.7[67] \[1\.7"),
     "wide": ({"spread": 0.6}, False, r"undecided \[[01]\.\d+, \d\.\d+\]"),
-    "one process": ({"spread": 0.005, "processes": 1}, False, ONE_PROCESS),
-    "several families": ({"spread": 0.005, "families": ("dense", "conv", "mlp")}, True, r"1\.7[67] \[1\.7"),
 }
 
 
@@ -82,13 +80,6 @@ def test_a_ratio_stands_with_its_interval_or_not_at_all(case: str, tmp_path: Pat
             assert text[match.end() :].startswith((" [", ", 1.", "]")), f"{where}: {text[match.start() - 80 :][:160]}"
         assert bool(NUMBER.search(text)) == decided, where
         assert re.search(says, text), where
-
-
-def test_training_alone_gives_no_ratio_of_steps(tmp_path: Path) -> None:
-    """Training runs take their steps apart, at whatever load of the machine."""
-    for text in rendered(frame_of(TRAINED), tmp_path).values():
-        assert not NAKED.search(text)
-        assert not NUMBER.search(text)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_a_run_stores_bits_per_byte_and_its_target(language: Callable[..., Cell]
 
 def test_a_run_succeeds_at_the_trigrams_loss(language: Callable[..., Cell]) -> None:
     target = float(scalars(language(family_options=CAUSAL))["success_loss"] or 0)
-    trained = scalars(language(family_options=CAUSAL, steps=400, depth=2, width=32))
+    trained = scalars(language(family_options=CAUSAL, steps=200, depth=2, width=32))
     assert float(trained["final_loss"] or 9) <= target
     assert trained["success"] == 1.0
     assert scalars(language(family_options=CAUSAL))["success"] == 0.0

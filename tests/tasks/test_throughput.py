@@ -208,7 +208,7 @@ def test_one_that_lacks_memory_beside_the_others_is_timed_after_them(
 def test_more_blocks_compile_in_one_group_than_torch_allows_forms_of_a_function(
     cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float
 ) -> None:
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     short = {"depth": 1, "phase": "forward", **QUICK}
     cells = [
         cell("throughput", "highway", mode="compile", block_options={"gate_bias": -float(bias)}, **short)
@@ -291,7 +291,7 @@ def test_exactly_the_declared_metrics(cell: MakeCell, roofline: float) -> None:
 def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took(
     cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float
 ) -> None:
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     cells = [cell("throughput", mode=mode, **QUICK) for mode in ("eager", "compile")]
     eager, compiled = (by_name(outcome.measurements) for outcome in TASK.measure(cells))
     assert "graph_breaks" not in eager
@@ -316,7 +316,7 @@ def test_a_compiled_group_has_a_new_cache_on_disk(
         seen.append(caches())
         return real(step, **options)
 
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     monkeypatch.setattr(throughput, "first_step", noted)
     before = caches()
     for mode in ("compile", "compile", "eager"):
@@ -343,7 +343,7 @@ def test_the_first_cell_does_not_pay_for_the_process(
         first = [block for block, _ in stepped].count(work.block) == 1
         return 9.0 if len(stepped) == 1 or (mode == "eager" and first) else 3.0
 
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     monkeypatch.setattr(throughput, "first_step", first_step)
     monkeypatch.setattr(throughput, "_set_up", set())
     cells = [
@@ -356,7 +356,7 @@ def test_the_first_cell_does_not_pay_for_the_process(
 
 
 def test_graph_breaks_are_counted(cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float) -> None:
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     one = cell("throughput", family="bilstm", seq_len=3, mode="compile", **QUICK)
     (outcome,) = TASK.measure([one])
     breaks = by_name(outcome.measurements)["graph_breaks"].value

@@ -241,12 +241,19 @@ def test_no_block_is_tuned_on_fewer_rates(digits: MakeCell, ended: dict[str, flo
         TASK.resolve(one, {**result, TASK.needs(one)[1]: ended})
 
 
+SMALL = {"size": 40, "test_size": 20, "length": 6}
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
 @pytest.mark.parametrize(
-    ("family", "dataset"), [("dense", "digits"), ("conv", "digits"), ("bilstm", "adding"), ("transformer", "copy")]
+    ("family", "dataset", "options"),
+    [("dense", "digits", {}), ("conv", "digits", {}), ("bilstm", "adding", SMALL), ("transformer", "copy", SMALL)],
 )
-def test_data_are_cast_to_the_networks_dtype(digits: MakeCell, dtype: str, family: str, dataset: str) -> None:
-    result = scalars(run(digits(family=family, dataset=dataset, dtype=dtype, width=8, steps=2, batch_size=4)))
+def test_data_are_cast_to_the_networks_dtype(
+    digits: MakeCell, dtype: str, family: str, dataset: str, options: dict[str, int]
+) -> None:
+    small = {"width": 8, "steps": 2, "batch_size": 4, "recipe": {"dataset": options}}
+    result = scalars(run(digits(family=family, dataset=dataset, dtype=dtype, **small)))
     assert result["final_loss"] is not None
     assert result["test_loss"] is not None
 
