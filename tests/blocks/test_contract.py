@@ -72,10 +72,3 @@ def test_every_entry_says_what_it_is() -> None:
 
 def test_one_block_is_the_baseline() -> None:
     assert [name for name in blocks.names() if blocks.get(name).baseline] == [baseline().name] == ["plain"]
-
-
-def test_what_the_issue_asks_for_is_there() -> None:
-    assert {"plain", "highway", "highway-free", "residual", "pre-norm", "post-norm"} <= set(blocks.names())
-    assert {"dense", "dense-pair", "conv", "conv-pair", "bilstm", "mlp", "attention", "transformer"} <= set(
-        families.names()
-    )

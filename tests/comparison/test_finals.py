@@ -9,48 +9,32 @@ from typing import Any
 import pandas as pd
 
 from highway_bench.comparison.finals import finals
-from highway_bench.results import COLUMNS, Row, row
+from highway_bench.results import Row
+from tests.rows import cell, frame_of, training
 
 
-def training(seed: int = 0, rate: float = 0.1, loss: float | None = 0.1, **values: Any) -> list[Row]:
+def final(seed: int = 0, rate: float = 0.1, loss: float | None = 0.1, **values: Any) -> list[Row]:
     """The rows of one training."""
-    common = {
-        "task": "trainability",
-        "block": "highway",
-        "block_options": "{}",
-        "family": "dense",
-        "family_options": "{}",
-        "start": "published",
-        "match": "params",
-        "nominal_width": 8,
-        "depth": 10,
-        "batch_size": 32,
-        "dataset": "digits",
-        "dtype": "float32",
-        "device": "cpu",
-        "seed": seed,
-        "status": "ok" if loss is not None else "diverged",
-        "time_utc": "2026-01-01",
-        "recipe": json.dumps({"steps": 4, "rate": rate, "own_rate": True, **values.pop("recipe", {})}),
-    } | values
-    success = float(loss is not None and loss <= 0.2)
-    return [row(**common, metric="final_loss", value=loss), row(**common, metric="success", value=success)]
+    recipe = {"steps": 4, "rate": rate, "own_rate": True, **values.pop("recipe", {})}
+    common = {"dataset": "digits", "start": "published", "seed": seed, "recipe": recipe}
+    task = values.pop("task", "trainability")
+    return [row | values for row in training(cell(task, "highway", "dense", 10, **common), loss, rate=rate)]
 
 
 def frame(*trainings: list[Row]) -> pd.DataFrame:
-    return pd.DataFrame([one for rows in trainings for one in rows], columns=list(COLUMNS))
+    return frame_of([one for rows in trainings for one in rows])
 
 
 def test_finals_are_trainings_of_this_protocol_at_a_tuned_rate_with_fresh_seeds() -> None:
     table = finals(
         frame(
-            training(0),
-            training(1, loss=None),
-            training(2, protocol=None),
-            training(3, recipe={"own_rate": False}),
-            training(1_000, trial=0),  # of the tuning
-            training(5, status="oom"),
-            training(7, task="gates"),
+            final(0),
+            final(1, loss=None),
+            final(2, protocol=None),
+            final(3, recipe={"own_rate": False}),
+            final(1_000, trial=0),  # of the tuning
+            final(5, status="oom"),
+            final(7, task="gates"),
         )
     )
     assert sorted(table["seed"]) == [0, 1]
@@ -62,10 +46,10 @@ def test_finals_are_trainings_of_this_protocol_at_a_tuned_rate_with_fresh_seeds(
 def test_the_newest_rate_and_the_newest_run_of_a_seed_count() -> None:
     table = finals(
         frame(
-            training(0, rate=0.3),
-            training(0, loss=0.5, time_utc="2026-01-02"),
-            training(0, loss=0.15, time_utc="2026-01-03", machine="another"),
-            training(1, time_utc="2026-01-02"),
+            final(0, rate=0.3),
+            final(0, loss=0.5, time_utc="2026-01-03"),
+            final(0, loss=0.15, time_utc="2026-01-04", machine="another"),
+            final(1, time_utc="2026-01-03"),
         )
     )
     assert list(zip(table["rate"], table["seed"], table["loss"], strict=True)) == [(0.1, 0, 0.15), (0.1, 1, 0.1)]

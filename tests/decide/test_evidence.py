@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import product
 
 import pytest
 
@@ -43,23 +42,6 @@ def test_each_part_tries_every_start_and_ends(name: str) -> None:
     assert {depth for one in part.candidates for depth in one.depths} == depths
 
 
-def test_the_first_three_of_resnet_have_ten_seeds_and_its_reference_whole_schedules() -> None:
-    part = evidence.resnet()
-    cells = fresh(part.usual_cells())
-    seeds = Counter((cell.depth, cell.block) for cell in cells if cell.recipe["steps"] == evidence.RESNET_STEPS)
-    assert sorted(seeds.values()) == [5] * 15 + [10] * 9
-    others = [cell for cell in cells if cell.recipe["steps"] != evidence.RESNET_STEPS]
-    assert Counter(cell.recipe["steps"] for cell in others) == dict.fromkeys((300, 600, 2_400, 4_800), 3)
-    assert {(cell.block, cell.depth, cell.recipe["verdict"]) for cell in others} == {(REFERENCE, 10, False)}
-    assert {cell.recipe["warm_up"] for cell in others} == {25, 50, 200, 400}
-
-
-def test_highway_trains_at_equal_width() -> None:
-    cells = evidence.equal_width().usual_cells()
-    assert {(cell.block, cell.family, cell.width, cell.match) for cell in cells} == {("highway", "conv", 16, "width")}
-    assert {(cell.start, cell.depth) for cell in cells} == set(product(("published", "depth-aware"), (5, 10)))
-
-
 def test_the_better_start_goes_on() -> None:
     part, trainings = evidence.wide(), {}
     while new := part.pending(trainings):
@@ -68,15 +50,3 @@ def test_the_better_start_goes_on() -> None:
     starts = {(one.template.block, one.template.start) for one in part.candidates}
     expected = {(block, "depth-aware" if (block, "depth-aware") in starts else "published") for block, _ in starts}
     assert {(cell.block, cell.start) for cell in fresh(list(trainings))} == expected
-
-
-def test_longer_language_has_the_six_thousand_steps_as_its_last_rung() -> None:
-    steps = Counter(cell.recipe["steps"] for cell in fresh(evidence.long().usual_cells()) if cell.block == REFERENCE)
-    assert steps == {375: 3, 750: 3, 1_500: 3, 3_000: 3, 6_000: 5}
-
-
-def test_code_names_its_text() -> None:
-    pins = {
-        (cell.recipe["dataset"]["python"], cell.recipe["dataset"]["digest"]) for cell in evidence.code().usual_cells()
-    }
-    assert len(pins) == 1

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import TUNING_SEEDS, TrainingEnd
 from highway_bench.decide.language import DEEP, SHALLOW, WIDER, WIDER_SEEDS, WIDTH, LanguagePart
+from tests.decide.conftest import trained
 
 BETTER = ("keel", "mhc", "rezero", "highway", "parallel", "deepnorm")  # by rank; the last one is not among the leaders
 
@@ -20,17 +20,9 @@ def loss(cell: Cell) -> float:
     return 1.0 + 0.01 * rank + (0.003 if cell.start == "published" else 0.0) + abs(cell.recipe["rate"] - 0.003)
 
 
-def trained(part: LanguagePart, loss: Callable[[Cell], float | None]) -> dict[Cell, TrainingEnd]:
-    trainings: dict[Cell, TrainingEnd] = {}
-    while cells := part.pending(trainings):
-        assert not set(cells) & trainings.keys()
-        trainings |= {cell: TrainingEnd(loss(cell), True) for cell in cells}
-    return trainings
-
-
 @pytest.fixture(scope="module")
 def trainings(part: LanguagePart) -> dict[Cell, TrainingEnd]:
-    return trained(part, loss)
+    return trained(part, lambda cell: TrainingEnd(loss(cell), True))
 
 
 def test_every_start_is_tried_and_the_better_one_goes_on(
@@ -76,6 +68,6 @@ def test_the_best_and_pre_norm_train_with_fresh_seeds(trainings: dict[Cell, Trai
 
 
 def test_a_block_that_always_diverges_is_tried_and_left(part: LanguagePart) -> None:
-    trainings = trained(part, lambda cell: None if cell.block == "mhc" else loss(cell))
+    trainings = trained(part, lambda cell: TrainingEnd(None if cell.block == "mhc" else loss(cell), True))
     assert not [cell for cell in trainings if cell.block == "mhc" and cell.seed < 100]
     assert {cell.depth for cell in trainings if cell.block == "mhc"} == {SHALLOW, DEEP}

@@ -10,29 +10,22 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import TrainingEnd
 from highway_bench.decide.language import DEEP, LanguagePart, equal_seconds, step_ratios, timing_cells
-from highway_bench.decide.protocol import get_part
 from highway_bench.errors import BadInput
 from highway_bench.execution.runner import Summary
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.plan.plan import RunResult
+from tests.decide.conftest import trained
 
 LOSSES = {"keel": 0.9, "mhc": 0.901, "rezero": 0.95, "parallel": 0.96}
 
 
 @pytest.fixture(scope="module")
 def trainings(part: LanguagePart) -> dict[Cell, TrainingEnd]:
-    trainings: dict[Cell, TrainingEnd] = {}
-    while cells := part.pending(trainings):
-        trainings |= {
-            cell: TrainingEnd(
-                LOSSES.get(cell.block, 1.0)
-                + abs(cell.recipe["rate"] - 0.003)
-                + 1e-3 * (cell.seed * (3 + len(cell.block)) % 5),
-                True,
-            )
-            for cell in cells
-        }
-    return trainings
+    def ends(cell: Cell) -> TrainingEnd:
+        noise = 1e-3 * (cell.seed * (3 + len(cell.block)) % 5)
+        return TrainingEnd(LOSSES.get(cell.block, 1.0) + abs(cell.recipe["rate"] - 0.003) + noise, True)
+
+    return trained(part, ends)
 
 
 def ratio(value: float, width: float = 0.01) -> IntervalEstimate:
@@ -57,21 +50,12 @@ def test_leaders_and_the_best_faster_block(part: LanguagePart, trainings: dict[C
 def test_a_leader_that_was_not_timed_has_no_steps(part: LanguagePart, trainings: dict[Cell, TrainingEnd]) -> None:
     timed = ratios()
     del timed["mhc"]
-    with pytest.raises(BadInput, match="the step of mhc was not timed in turn with that of pre-norm"):
+    with pytest.raises(BadInput, match="mhc"):
         equal_seconds(part, trainings, timed)
 
 
-def test_finalists_that_all_diverged_are_not_compared(part: LanguagePart, trainings: dict[Cell, TrainingEnd]) -> None:
-    ended = {
-        cell: TrainingEnd(None, False) if cell.depth == DEEP and cell.seed < 1_000 else end
-        for cell, end in trainings.items()
-    }
-    with pytest.raises(BadInput, match="every finalist at 24 layers diverged"):
-        equal_seconds(part, ended, ratios())
-
-
 def test_a_wide_ratio_decides_no_steps(part: LanguagePart, trainings: dict[Cell, TrainingEnd]) -> None:
-    with pytest.raises(BadInput, match=r"keel is 1\.25"):
+    with pytest.raises(BadInput, match="keel"):
         equal_seconds(part, trainings, ratios(keel=ratio(1.25, 0.06)))
 
 
@@ -109,8 +93,3 @@ def test_ratios_come_from_common_rounds_of_steps_that_were_timed() -> None:
     found = step_ratios(RunResult(rows, {}, summary, [], []), cells)
     assert set(found) == {"keel"}
     assert found["keel"].value == pytest.approx(1.5)
-
-
-def test_candidates_of_equal_seconds_need_results() -> None:
-    with pytest.raises(BadInput, match="without --dry-run"):
-        get_part("seconds")

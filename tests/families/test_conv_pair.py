@@ -58,12 +58,6 @@ def test_the_contract_holds(block: str, options: dict[str, Any]) -> None:
             check(subject)
 
 
-def test_what_the_defaults_make() -> None:
-    parts = build("plain", "conv-pair", width=4, depth=1).joins[0].transform  # type: ignore[union-attr,index]
-    assert [type(part) for part in cast(nn.Sequential, parts)] == [nn.Conv2d, nn.ReLU, nn.Conv2d]
-    assert all(part.bias is not None for part in cast(nn.Sequential, parts)[::2])
-
-
 def test_a_branch_with_norms_against_its_equation() -> None:
     layer, x = one_layer("plain", branch_norm=True, norm_kind="batch", last_activation="relu")
     first, one, _, second, two, _ = layer.transform
@@ -117,7 +111,7 @@ def test_a_projection_is_option_b_of_the_residual_paper(family: str) -> None:
 
 
 def test_a_family_without_pixels_has_no_projection() -> None:
-    with pytest.raises(BadInput, match=r"^family 'dense' has no projection of its carried path; use pad"):
+    with pytest.raises(BadInput, match="dense"):
         build("residual", "dense", stages=[(1, 2), (1, 5)], change="project")
 
 

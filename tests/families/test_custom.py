@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from highway_bench.block_check import CHECKS, Subject
 from highway_bench.blocks import blocks
 from highway_bench.errors import BadInput
-from highway_bench.families import Site, family, make_family
+from highway_bench.families import family, make_family
 from highway_bench.families.parts import count_parameters
 from highway_bench.matching import matched_width
 from highway_bench.network import build
@@ -115,11 +115,6 @@ def test_the_flops_of_fused_kernels_are_counted(layers: str) -> None:
     assert encoder.transform_flops(8, 5) == 5 * (8 * 64 + 2 * 2 * 8 * 16) + 4 * 8 * 5 * 5
 
 
-def test_an_images_flops_are_of_its_pixels(layers: str) -> None:
-    built = make_family(f"{layers}:convolution").sublayers[0]
-    assert built.transform_flops(8, 28 * 28) == 2 * 9 * 64 * 28 * 28
-
-
 def test_the_kind_can_be_told() -> None:
     def make(width: int) -> nn.Module:
         return nn.Linear(width, width)
@@ -127,7 +122,7 @@ def test_the_kind_can_be_told() -> None:
     assert family(make).kind == "vector"
     assert family(make, kind="sequence").kind == "sequence"
     assert family(make, kind="sequence").example(2, 8, seq_len=5).shape == (2, 5, 8)
-    with pytest.raises(BadInput, match=r"must preserve .* \(image: \(2, 64, 7, 7\) raises RuntimeError: mat1 and mat2"):
+    with pytest.raises(BadInput, match="image"):
         family(make, kind="image")
 
 
@@ -138,11 +133,6 @@ def test_its_costs_are_those_of_its_module(layers: str) -> None:
     assert highway.layer_flops(built, 8, 1) == 2 * (2 * 8 * 16) + 2 * 64
     assert make_family(f"{layers}:convolution").sublayers[0].transform_flops(8, 256) == 2 * 9 * 64 * 256
     assert matched_width(highway, built, 64, "params") == 57
-
-
-def test_a_lambda_will_do_in_python() -> None:
-    built = family(lambda width: nn.Sequential(nn.Linear(width, width), nn.Tanh()))
-    assert build("highway", built, width=8, depth=3)(torch.zeros(2, 8)).shape == (2, 8)
 
 
 def test_one_factory_makes_one_family(layers: str) -> None:
@@ -162,19 +152,15 @@ def test_a_factory_inside_a_class_is_found(layers: str) -> None:
 @pytest.mark.parametrize(
     ("factory", "says"),
     [
-        (
-            "wider",
-            r"must preserve the shape of its input \(vector: \(2, 64\) becomes \(2, 65\); "
-            r"sequence: \(2, 5, 64\) becomes \(2, 5, 65\); image: \(2, 64, 7, 7\) raises RuntimeError: mat1",
-        ),
-        ("raises", r"its factory raised RuntimeError: no layer today"),
-        ("nothing", r"its factory must return an nn.Module or a list of them, not a NoneType"),
-        ("table", r"vector: \(2, 64\) gives a dict, not a tensor"),
-        ("steps_first", r"vector: \(2, 64\) mixes the items of the batch; sequence: \(2, 5, 64\) mixes the items"),
-        ("number", r"is no function"),
-        ("absent", r"has no 'absent', which the family '.*:absent' names"),
-        ("Makers.absent", r"has no 'Makers.absent'"),
-        ("", r"has no ''"),
+        ("wider", r"\(2, 64\) becomes \(2, 65\)"),
+        ("raises", "no layer today"),
+        ("nothing", "NoneType"),
+        ("table", "dict"),
+        ("steps_first", "mixes the items of the batch"),
+        ("number", "function"),
+        ("absent", "absent"),
+        ("Makers.absent", "absent"),
+        ("", ""),
     ],
 )
 def test_factories_that_cannot_be(layers: str, factory: str, says: str) -> None:
@@ -183,52 +169,21 @@ def test_factories_that_cannot_be(layers: str, factory: str, says: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("source", "says"),
-    [
-        ("raise OSError('disk on fire')", "OSError: disk on fire"),
-        ("import module_that_is_not_there", "ModuleNotFoundError: No module named 'module_that_is_not_there'"),
-        (")", "SyntaxError: "),
-    ],
-)
-def test_a_module_that_cannot_be_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, says: str
-) -> None:
+@pytest.mark.parametrize("source", ["raise OSError('disk on fire')", ")"])
+def test_a_module_that_cannot_be_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
     (tmp_path / "broken_layers.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(BadInput, match=r"^family 'broken_layers:make' failed to import: ") as caught:
+    with pytest.raises(BadInput, match="broken_layers:make"):
         make_family("broken_layers:make")
-    assert says in str(caught.value)
-
-
-def test_a_module_that_is_not_there() -> None:
-    with pytest.raises(BadInput, match=r"^family 'not_a_module:make' failed to import: ModuleNotFound"):
-        make_family("not_a_module:make")
-
-
-def test_a_shape_that_changes_only_at_the_width_asked_for() -> None:
-    class Odd(nn.Module):
-        def __init__(self, width: int) -> None:
-            super().__init__()
-            self.map = nn.Linear(width, width + width % 2)
-
-        def forward(self, x: Tensor) -> Tensor:
-            y: Tensor = self.map(x)
-            return y
-
-    with pytest.raises(BadInput, match=r"at width 7 \(2, 7\) becomes \(2, 8\)"):
-        build("plain", family(Odd), width=7, depth=1)
 
 
 def test_it_cannot_change_the_dimension() -> None:
     built = family(lambda width: nn.Linear(width, width))
-    with pytest.raises(BadInput, match="preserves the shape; it cannot change 8 into 16"):
+    with pytest.raises(BadInput, match="change 8 into 16"):
         build("residual", built, stages=[(1, 8), (1, 16)])
-    with pytest.raises(BadInput, match="preserves the shape"):
-        built.sublayers[0].transform(Site(built.sublayers[0], 16, in_width=8))
 
 
-@pytest.mark.parametrize("block", [*CORE, "gru-gate", "hc-dynamic"])  # without and with maps of their own
+@pytest.mark.parametrize("block", ["highway", "gru-gate", "hc-dynamic"])
 @pytest.mark.parametrize("match", ["params", "flops"])
 def test_a_module_with_heads_can_be_matched(layers: str, block: str, match: str) -> None:
     """A factory that takes only some widths: four heads divide neither 1 nor most others."""
@@ -236,9 +191,3 @@ def test_a_module_with_heads_can_be_matched(layers: str, block: str, match: str)
     width = matched_width(blocks.get(block), built, 32, match)  # type: ignore[arg-type]
     built.check_width(width)
     assert 24 <= width <= 32
-
-
-def test_a_factory_s_parameters_are_fresh_in_every_layer(layers: str) -> None:
-    built = make_family(f"{layers}:make_layer")
-    net = build("plain", built, width=4, depth=3)
-    assert sum(p.numel() for p in net.parameters()) == 3 * (4 * 8 + 8 + 8 * 4 + 4)

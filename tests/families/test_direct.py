@@ -25,13 +25,6 @@ class Twofold(DirectParts):
         return y
 
 
-def test_parts_are_found_without_getattr(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = Twofold()
-    monkeypatch.setattr(nn.Module, "__getattr__", lambda _, name: pytest.fail(name))
-    assert isinstance(module.first, nn.Linear)
-    assert module.second is vars(module)["second"]
-
-
 def test_a_part_that_changes_changes_in_both() -> None:
     module = Twofold()
     module.second = other = nn.Linear(3, 3)

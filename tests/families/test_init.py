@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from highway_bench.errors import BadInput
 from highway_bench.families import Gate, Site, families, make_family
 from highway_bench.families.base import Transform
 from highway_bench.families.parts import FusedMaps, Maps
@@ -136,14 +135,6 @@ def test_orthogonal_rows_with_the_rectifiers_gain(family: str, gain: float) -> N
     assert float(maps.product.weight[12:].detach().std()) > 0  # type: ignore[union-attr,index]
 
 
-def test_orthogonal_branches_of_two_maps() -> None:
-    built = transform_family("mlp", init="orthogonal")
-    first, _, last = cast(nn.Sequential, built.transform(Site(built, 8)))
-    w1, w2 = (cast(Tensor, part.weight).double() for part in (first, last))
-    torch.testing.assert_close(w1.T @ w1, 2 * torch.eye(8, dtype=torch.float64), atol=1e-5, rtol=0)
-    torch.testing.assert_close(w2 @ w2.T, torch.eye(8, dtype=torch.float64), atol=1e-5, rtol=0)
-
-
 @pytest.mark.parametrize(("activation", "deviation"), [("relu", he(64)), ("tanh", glorot(64, 64))])
 def test_uniform_weights_of_the_defaults_variance(activation: str, deviation: float) -> None:
     built = transform_family("dense", init="uniform", activation=activation)
@@ -168,13 +159,6 @@ def test_an_orthogonal_lstm_is_orthogonal_gate_by_gate() -> None:
             continue
         for gate in parameter.detach().double().chunk(4):  # (4, in) of an inner width of 4
             torch.testing.assert_close(gate @ gate.T, torch.eye(4, dtype=torch.float64), atol=1e-5, rtol=0)
-
-
-def test_an_init_that_a_family_lacks() -> None:
-    with pytest.raises(
-        BadInput, match=r"^family 'bilstm' has no init 'small'; it has default, orthogonal, scaled-branch$"
-    ):
-        make_family("bilstm", init="small")
 
 
 def test_one_seed_gives_one_start_and_leaves_the_generator_alone() -> None:

@@ -46,20 +46,6 @@ def test_attention_is_torchs(causal: bool) -> None:
     torch.testing.assert_close(ours(x), expected, rtol=1e-10, atol=1e-12)
 
 
-def test_attention_by_its_formula() -> None:
-    family = make_family("attention", heads=2)
-    assert isinstance(family, Transform)
-    ours = cast(SelfAttention, family.transform(Site(family, WIDTH)).double())
-    x = torch.randn(STEPS, WIDTH, dtype=torch.float64)
-    query, key, value = (x @ part.T for part in ours.inward.weight.split(WIDTH))
-    heads = []
-    for rows in (slice(0, 4), slice(4, 8)):
-        scores = torch.softmax(query[:, rows] @ key[:, rows].T / 4**0.5, dim=-1)
-        heads.append(scores @ value[:, rows])
-    expected = torch.cat(heads, dim=-1) @ ours.outward.weight.T
-    torch.testing.assert_close(ours(x[None])[0], expected, rtol=1e-10, atol=1e-12)
-
-
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("block", "norm_first"), [("pre-norm", True), ("post-norm", False)])
 def test_the_norm_blocks_are_torchs_encoder(block: str, norm_first: bool, causal: bool) -> None:
@@ -99,15 +85,3 @@ def test_the_norm_blocks_are_torchs_encoder(block: str, norm_first: bool, causal
     y.backward(cotangent)
     expected.backward(cotangent)
     torch.testing.assert_close(mine.grad, other.grad, rtol=1e-8, atol=1e-10)
-
-
-@pytest.mark.parametrize("family", ["attention", "transformer"])
-@pytest.mark.parametrize("block", ["plain", "highway", "pre-norm"])
-def test_causal_means_that_later_steps_are_not_seen(block: str, family: str) -> None:
-    x = torch.randn(1, STEPS, WIDTH, dtype=torch.float64)
-    changed = x.clone()
-    changed[:, 4:] = torch.randn(1, 2, WIDTH, dtype=torch.float64)
-    for causal in (True, False):
-        net = build(block, family, width=WIDTH, depth=2, family_options={"causal": causal}, seed=1).double()
-        unmoved = torch.allclose(net(x)[:, :4], net(changed)[:, :4], rtol=0, atol=1e-12)
-        assert unmoved == causal

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch import nn
@@ -83,50 +80,3 @@ def test_a_weight_that_is_computed_has_a_gradient_too() -> None:
 def test_elementwise_work_is_not_counted() -> None:
     x = torch.randn(4, 4)
     assert count_flops(lambda: torch.lerp(x, x.relu(), torch.sigmoid(x))) == 0
-
-
-FIRST = """
-import sys
-import torch
-from highway_bench.measure.flops import count_flops
-x, layer = torch.randn(3, 8), torch.nn.Linear(8, 16)
-assert count_flops(lambda: layer(x)) == 768
-assert "torch._dynamo" not in sys.modules
-ran = []
-def backend(graph, inputs):
-    return lambda *args: ran.append(1) or graph(*args)
-compiled = []
-def lazily():
-    if not compiled:
-        compiled.append(torch.compile(layer.forward, backend=backend))
-    return compiled[0](x)
-assert count_flops(lazily) == 768
-assert not ran
-lazily()
-assert ran
-"""
-
-
-def test_counting_does_not_import_the_compiler() -> None:
-    """A function that is first compiled within a count runs compiled afterwards."""
-    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def test_counting_a_compiled_function_leaves_it_compiled() -> None:
-    ran = 0
-
-    def backend(graph: torch.fx.GraphModule, inputs: object):  # type: ignore[no-untyped-def]
-        def call(*args: object) -> object:
-            nonlocal ran
-            ran += 1
-            return graph(*args)
-
-        return call
-
-    torch._dynamo.reset()
-    x, layer = torch.randn(3, 8), torch.compile(nn.Linear(8, 16), backend=backend)
-    assert count_flops(lambda: layer(x)) == 2 * 3 * 8 * 16
-    assert ran == 0
-    layer(x)
-    assert ran == 1

@@ -136,16 +136,6 @@ def refused(_: object) -> int:
     raise NvmlError("Function Not Found")
 
 
-@pytest.mark.parametrize("newer", [{}, {"nvmlDeviceGetCurrentClocksEventReasons": refused}])
-def test_an_older_driver_has_the_older_name(
-    gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch, newer: dict[str, Callable[[Any], int]]
-) -> None:
-    older = nvml(**newer, nvmlDeviceGetCurrentClocksThrottleReasons=lambda _: 0x04)
-    monkeypatch.setitem(sys.modules, "pynvml", older)
-    watch = GpuWatch()
-    assert (watch.caps(), watch.unread) == ({"power cap"}, None)
-
-
 @pytest.mark.parametrize(
     ("module", "reason"),
     [

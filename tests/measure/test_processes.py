@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -52,31 +51,6 @@ def test_they_end_when_this_process_is_killed() -> None:
             return
         time.sleep(0.1)
     raise AssertionError("the process is still running")
-
-
-def test_they_do_not_import_from_the_working_folder(tmp_path: Path) -> None:
-    """Neither they nor Python's own helper: a ``types.py`` beside a layer would replace the standard library's."""
-    (tmp_path / "types.py").write_text("class Config: pass\n")
-    code = (
-        "import os, sys\n"
-        "sys.path.remove('')\n"
-        "from highway_bench.measure.processes import call_in\n"
-        "from highway_bench.execution.engines._pool import Workers\n"
-        "if __name__ == '__main__':\n"
-        "    os.chdir(sys.argv[1])\n"
-        "    sys.path.append(sys.argv[1])\n"
-        "    Workers().RLock()\n"
-        "    worker = Workers().Process(target=os._exit, args=(7,))\n"
-        "    worker.start()\n"
-        "    worker.join()\n"
-        "    assert worker.exitcode == 7\n"
-        "    assert call_in(1, os.getcwd) == sys.argv[1]\n"
-        "    assert 'PYTHONSAFEPATH' not in os.environ\n"
-    )
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, env=kept, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_processes_are_sampled_until_it_is_precise() -> None:

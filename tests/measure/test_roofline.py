@@ -93,16 +93,6 @@ def test_a_rate_is_that_of_the_best_call(monkeypatch: pytest.MonkeyPatch) -> Non
     assert machine.rate(monkeypatch) == pytest.approx(2 * 2048**3 / 0.01)
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_the_sizes_reach_what_a_search_needs(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both series have a size that may end the search, and none beyond the largest product."""
-    monkeypatch.setattr(torch, "randn", lambda *shape, device: torch.empty(shape, device="meta"))
-    for sizes in (roofline._products, roofline._convolutions):
-        flops = [flops for flops, _ in sizes(torch.device(device), torch.float32)]
-        assert max(flops) >= 2 * roofline.LEAST_SIDE[device] ** 3
-        assert max(flops) <= 2 * roofline.LARGEST[device] ** 3
-
-
 def test_a_convolutions_flop_are_those_that_are_counted() -> None:
     flops, work = next(roofline._convolutions(CPU, torch.float32))
     assert count_flops(work) == flops
@@ -149,31 +139,10 @@ def test_tf32_has_rates_of_its_own_which_are_measured_in_tf32(monkeypatch: pytes
     assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == ("highest", False)
 
 
-def test_a_gpu_is_warmed_up_by_a_product_that_fills_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small products keep a GPU waiting for its host, and its clock low."""
-    called: list[int] = []
-    now = itertools.count(step=0.2)
-
-    def products(*_: object) -> Iterator[tuple[float, Step]]:
-        for side in (256, 1024, 4096, 8192):
-            yield 2.0 * side**3, functools.partial(called.append, side)
-
-    monkeypatch.setattr(roofline, "_products", products)
-    monkeypatch.setattr(roofline, "synchronise", lambda _: None)
-    roofline._warm_up(torch.device("cuda"), torch.float32, lambda: next(now))
-    assert set(called) == {4096}
-    assert len(called) * 0.2 >= roofline.WARM_UP - 0.2
-
-
 @pytest.mark.parametrize("dtype", ["int32", "no_such", "int8"])
 def test_a_dtype_that_is_not_floating_is_bad_input(dtype: str) -> None:
     with pytest.raises(BadInput, match="floating"):
         measure_roofline("cpu", dtype)
-
-
-def test_threads_must_be_positive() -> None:
-    with pytest.raises(BadInput, match="threads"):
-        measure_roofline(threads=0)
 
 
 def test_convolutions_have_inputs_and_weights_in_one_layout(monkeypatch: pytest.MonkeyPatch) -> None:

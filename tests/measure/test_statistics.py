@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from statistics import mean
 
 import numpy as np
@@ -23,7 +21,6 @@ from highway_bench.measure.statistics import (
 )
 
 COUNTS = st.integers(1, 30).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
-LADDERS = st.dictionaries(st.integers(1, 500), COUNTS, min_size=1, max_size=5)
 
 
 # ------------------------------------------------------------------------------------------------------ intervals
@@ -64,11 +61,6 @@ def test_t_interval_has_the_published_multipliers_of_s(n: int, multiplier: float
     assert got.value - got.low == pytest.approx(got.high - got.value)
 
 
-def test_t_interval_by_hand() -> None:
-    got = t_interval([1.0, 2.0, 3.0])  # s = 1, t(.975, 2) = 4.302653
-    assert (got.low, got.high) == pytest.approx((2 - 4.302653 / math.sqrt(3), 2 + 4.302653 / math.sqrt(3)), rel=1e-6)
-
-
 def test_losses_are_compared_as_log10() -> None:
     got = log10_interval([1e-4, 1e-2, 1.0])
     assert got.value == pytest.approx(1e-2)
@@ -80,10 +72,6 @@ def test_one_value_has_no_interval() -> None:
         assert math.isnan(got.low)
         assert math.isnan(got.high)
         assert str(got) == "3 (n = 1)"
-
-
-def test_an_interval_is_printed_with_three_digits() -> None:
-    assert str(median_interval([1.23456] * 6)) == "1.23 [1.23, 1.23]"
 
 
 def test_median_interval_of_many_values_has_the_order_statistics() -> None:
@@ -149,8 +137,6 @@ def test_one_process_has_no_interval() -> None:
     [
         lambda: wilson(6, 5),
         lambda: wilson(0, 0),
-        lambda: wilson(1, 2, confidence=95),
-        lambda: t_interval([]),
         lambda: t_interval([1.0, math.nan]),
         lambda: median_interval([math.inf, 1.0]),
         lambda: log10_interval([0.0, 1.0]),
@@ -161,8 +147,3 @@ def test_bad_input_is_one_clear_line(call) -> None:  # type: ignore[no-untyped-d
     with pytest.raises(BadInput) as caught:
         call()
     assert "\n" not in str(caught.value)
-
-
-def test_statistics_do_not_import_torch() -> None:
-    code = "import sys; from highway_bench.measure import clock, paired; assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)

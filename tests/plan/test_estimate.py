@@ -94,11 +94,8 @@ def test_the_costliest_cells_correct_the_closed_forms(monkeypatch: pytest.Monkey
         raise ValueError("no network")
 
     monkeypatch.setattr(estimating, "predicted_seconds", fails)
-    monkeypatch.setattr(estimating, "predicted_bytes", fails)
-    monkeypatch.setattr(estimating, "PROCESS_BYTES", 0)
     other = Estimate(tuple(cells), items, workers=1)
     assert other.seconds == pytest.approx(sum(item.cost.seconds for item in items))
-    assert other.bytes == max(item.cost.bytes for item in items)
 
 
 def test_the_largest_cell_is_predicted_if_it_may_take_more_than_a_process(monkeypatch: pytest.MonkeyPatch) -> None:

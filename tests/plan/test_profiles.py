@@ -13,7 +13,6 @@ import torch
 from highway_bench.blocks import blocks, register_block
 from highway_bench.cell import Cell
 from highway_bench.decide.part import dense, vision
-from highway_bench.errors import UnknownName
 from highway_bench.execution.progress import TimeLeft
 from highway_bench.families import families, make_family, register_family
 from highway_bench.families.attention import Attention
@@ -23,7 +22,7 @@ from highway_bench.families.transformer import Transformer
 from highway_bench.plan.estimate import estimate
 from highway_bench.plan.expand import joins
 from highway_bench.plan.plan import Plan, opened
-from highway_bench.plan.profiles import PROFILES, SMOKE, TIMED_AT, get_profile
+from highway_bench.plan.profiles import PROFILES, TIMED_AT
 from highway_bench.plan.selection import Selection
 from highway_bench.plan.settings import FIRST_SGD_RATES, FRESH_SEEDS
 from highway_bench.report.choice.answers import known_answers
@@ -55,26 +54,11 @@ def combinations(planned: tuple[Cell, ...], task: str) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_no_cell_twice(name: str) -> None:
-    cells = plan_of(name).cells
-    assert len(set(cells)) == len(cells)
-
-
-@pytest.mark.parametrize("name", PROFILES)
 def test_every_cell_has_a_task_that_can_say_how_long(name: str) -> None:
     for cell in plan_of(name).cells:
         task = tasks.get(cell.task)
         assert 0 < task.cost(cell).seconds < task.timeout(cell)
         assert make_family(cell.family, **cell.family_options)
-
-
-@pytest.mark.parametrize("name", ["smoke", "standard"])
-def test_every_task_measures_something(name: str) -> None:
-    planned = plan_of(name).cells
-    assert {cell.task for cell in planned} == set(TASKS)
-    looks = [cell for cell in planned if cell.task == "gates"]
-    assert {cell.block for cell in looks} == set(BLOCKS)
-    assert len(looks) == len(BLOCKS)
 
 
 @pytest.mark.parametrize("task", TIMED)
@@ -246,27 +230,6 @@ def test_standard_times_compiled_steps_next_to_eager_ones_on_a_gpu(monkeypatch: 
             modes.setdefault((cell.block, cell.family), set()).add(cell.mode)
     assert modes == {(block, family): {"eager", "compile", "cudagraph"}
                      for block in BLOCKS for family in ("dense", "transformer")}  # fmt: skip
-
-
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_several_threads_are_timed_on_a_cpu_alone(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
-    monkeypatch.setattr("highway_bench.plan.expand.cores", lambda: 2)
-    cells = Plan.of("standard", Selection(device=device)).cells
-    assert {cell.threads for cell in cells if cell.task == "throughput"} == ({1, 2} if device == "cpu" else {1})
-
-
-def test_a_gpu_gets_wider_layers() -> None:
-    (timing,) = [grid for grid in SMOKE.grids if grid.phases == ("forward-backward", "train-step")]
-    assert timing.sizes("cuda").widths["vector"] > timing.sizes("cpu").widths["vector"]
-    assert timing.sizes("cuda").snap == 64
-
-
-def test_profiles_by_name() -> None:
-    assert list(PROFILES) == ["smoke", "standard", "frontier"]
-    assert all(profile.summary and profile.name == name for name, profile in PROFILES.items())
-    with pytest.raises(UnknownName, match="unknown profile 'standart'; did you mean standard"):
-        get_profile("standart")
 
 
 @pytest.fixture

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
-from typing import Any
 
 import pandas as pd
 from rich.console import Console
 
-from highway_bench.report.columns import Head, shown, words
-from highway_bench.report.console import print_brief, print_summary
-from highway_bench.report.markdown import shown_lines
+from highway_bench.report.console import print_summary
+from tests.rows import cell, frame_of, memory
 
 
 def printed(frame: pd.DataFrame, width: int = 160) -> str:
@@ -28,31 +25,6 @@ def test_the_summary_has_the_answer_a_row_a_block_and_the_failures(standard: pd.
     assert max(len(line) for line in text.splitlines()) <= 160
 
 
-def test_what_a_run_prints_is_brief(standard: pd.DataFrame) -> None:
-    out = io.StringIO()
-    print_brief(standard, Console(file=out, width=160))
-    lines = out.getvalue().splitlines()
-    assert len(lines) == 18
-    assert max(map(len, lines)) <= 100
-    assert "Which connection to take" in lines[0]
-    assert lines[-1].endswith("more lines: --details")
-
-
-def test_a_heading_is_explained_once_however_many_tables_have_it(standard: pd.DataFrame) -> None:
-    assert printed(standard, width=1000).count("depth at which half of the seeds succeed") == 1
-
-
-def test_brackets_in_names_are_no_markup(make: dict[str, Callable[..., Any]]) -> None:
-    rows = make["memory"](make["cell"]("memory", "[red]x[/red]", "dense", 4), 10.0)
-    assert "[red]x[/red]" in printed(make["frame"](rows))
-
-
-def test_markdown_has_the_hint_of_each_heading_once() -> None:
-    explained: set[Head] = set()
-    table = shown(
-        "a", "A", pd.DataFrame({"x": [1]}), [words("x", "rate", "the best of three"), words("x", "y")], note="Note."
-    )
-    first, second = shown_lines(table, explained), shown_lines(table, explained)
-    assert first[3:] == ["", "*rate*: the best of three.", "", "Note."]
-    assert second[3:] == ["", "Note."]
-    assert shown_lines(table) == first
+def test_brackets_in_names_are_no_markup() -> None:
+    rows = memory(cell("memory", "[red]x[/red]", "dense", 4), 10.0)
+    assert "[red]x[/red]" in printed(frame_of(rows))

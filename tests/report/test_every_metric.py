@@ -6,7 +6,6 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,13 +16,13 @@ from highway_bench.execution.rows import Origin, rows_of
 from highway_bench.frames.rows import prepared
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
-from highway_bench.report.console import print_summary
 from highway_bench.report.files import write_report
-from highway_bench.results.schema import COLUMNS, Row
+from highway_bench.results.schema import Row
 from highway_bench.tasks import tasks
 from highway_bench.tasks.base import Task
 from highway_bench.tasks.measurement import deciding
 from tests.combinations import TASKS
+from tests.rows import frame_of
 
 MIXINGS = ("mixing_start", "mixing_end", "mixing_share_start", "mixing_share_end")
 NOT_SHOWN: Mapping[str, str] = {
@@ -55,13 +54,6 @@ LACKING: Mapping[str, Mapping[str, str]] = {
     },
 }
 """By task, the metrics that the profile ``smoke`` need not give: rows of them are made up for this block."""
-
-
-def frame_of(rows: list[Row]) -> pd.DataFrame:
-    """Rows as a store gives them."""
-    kinds = {"INTEGER": "Int64", "REAL": "float64", "TEXT": "str"}
-    frame = pd.DataFrame.from_records(rows, columns=list(COLUMNS))
-    return frame.astype({name: kinds[kind] for name, (kind, _) in COLUMNS.items()})
 
 
 BLOCKS = ("plain", "highway-free")
@@ -178,16 +170,6 @@ def test_smoke_gives_every_other_metric(smoke: pd.DataFrame) -> None:
     known = {(task, metric) for task, metrics in LACKING.items() for metric in metrics}
     assert known <= every
     assert {pair for pair in every - have - known if pair[1] not in NOT_SHOWN} == set()
-
-
-@pytest.mark.parametrize("task", ["gates", "cost"])
-def test_the_terminal_shows_what_was_measured_alone(task: str, real: pd.DataFrame, capsys: Any) -> None:
-    from rich.console import Console
-
-    print_summary(real[real["task"] == task], Console(width=1000))
-    printed = capsys.readouterr().out
-    assert "highway-free" in printed
-    assert {"gates": "gate bias start", "cost": "multiply adds"}[task] in printed
 
 
 def test_a_task_of_a_plug_in_has_a_table(real: pd.DataFrame, tmp_path: Path) -> None:

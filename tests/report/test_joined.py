@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -15,23 +14,14 @@ from highway_bench.report.choice.lines import measured_here, taken
 from highway_bench.report.choice.screen import screen
 from highway_bench.report.choice.table import finals_of, wide_table
 from highway_bench.results.schema import Row
-from tests.report.test_wide_table import LOSSES, PLAIN, rows_with
+from tests.report.test_wide_table import LOSSES, rows_with
+from tests.rows import frame_of, timed
 
-Make = dict[str, Callable[..., Any]]
 COSTS = {"plain": 1.0, "pre-norm": 1.2, "residual": 1.1}
 
 
-def timed(make: Make, costs: dict[str, float], **changes: Any) -> list[Row]:
-    bases = {block: make["cell"]("throughput", block, "dense", 10, phase="train-step") for block in costs}
-    return [
-        row | changes
-        for block, cost in costs.items()
-        for row in make["timing"](bases[block], [cost * x for x in PLAIN], PLAIN)
-    ]
-
-
-def table_of(make: Make, known: list[Row], here: list[Row]) -> pd.DataFrame:
-    committed, results = (Results(make["frame"](rows)) for rows in (known, here))
+def table_of(known: list[Row], here: list[Row]) -> pd.DataFrame:
+    committed, results = (Results(frame_of(rows)) for rows in (known, here))
     return joined(wide_table(committed, KNOWN), finals_of(committed), results)
 
 
@@ -40,9 +30,9 @@ def by_connection(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
     return {row["connection"]: row for row in table.to_dict("records")}
 
 
-def test_equal_trainings_agree_and_are_no_rows_of_their_own(make: Make) -> None:
-    rows = rows_with(make, LOSSES)
-    table = table_of(make, rows, rows)
+def test_equal_trainings_agree_and_are_no_rows_of_their_own() -> None:
+    rows = rows_with(LOSSES)
+    table = table_of(rows, rows)
     assert set(table["source"]) == {"known"}
     assert set(table["repeated"]) == {"agrees"}
     assert this_machine(table) == "This machine: 1 of 1 repeated column agrees"
@@ -52,9 +42,9 @@ def test_equal_trainings_agree_and_are_no_rows_of_their_own(make: Make) -> None:
 
 
 @pytest.mark.parametrize("share", [1.3, 0.5])
-def test_a_significantly_different_result_is_a_mark_in_its_row(make: Make, share: float) -> None:
+def test_a_significantly_different_result_is_a_mark_in_its_row(share: float) -> None:
     noisy = [share * loss * (1 + 0.001 * seed) for seed, loss in enumerate(LOSSES["residual"])]
-    table = table_of(make, rows_with(make, LOSSES), rows_with(make, LOSSES | {"residual": noisy}))
+    table = table_of(rows_with(LOSSES), rows_with(LOSSES | {"residual": noisy}))
     found = by_connection(table)
     assert {name for name, row in found.items() if row["repeated"] == "contradicts"} == {"residual"}
     assert this_machine(table) == "This machine: 0 of 1 repeated column agree"
@@ -64,40 +54,40 @@ def test_a_significantly_different_result_is_a_mark_in_its_row(make: Make, share
     assert line[-1] == "residual contradicts"
 
 
-def test_differences_within_two_per_cent_agree(make: Make) -> None:
+def test_differences_within_two_per_cent_agree() -> None:
     again = {name: [1.005 * loss for loss in losses] for name, losses in LOSSES.items()}
-    assert set(table_of(make, rows_with(make, LOSSES), rows_with(make, again))["repeated"]) == {"agrees"}
+    assert set(table_of(rows_with(LOSSES), rows_with(again))["repeated"]) == {"agrees"}
 
 
-def test_what_trains_there_and_diverges_here_contradicts(make: Make) -> None:
-    known = rows_with(make, LOSSES)
-    here = rows_with(make, LOSSES | {"residual": [None] * 5})
-    assert by_connection(table_of(make, known, here))["residual"]["repeated"] == "contradicts"
+def test_what_trains_there_and_diverges_here_contradicts() -> None:
+    known = rows_with(LOSSES)
+    here = rows_with(LOSSES | {"residual": [None] * 5})
+    assert by_connection(table_of(known, here))["residual"]["repeated"] == "contradicts"
 
 
-def test_another_protocol_is_not_compared(make: Make) -> None:
-    here = [row | {"nominal_width": row["nominal_width"] * 2} for row in rows_with(make, LOSSES)]
-    table = table_of(make, rows_with(make, LOSSES), here)
+def test_another_protocol_is_not_compared() -> None:
+    here = [row | {"nominal_width": row["nominal_width"] * 2} for row in rows_with(LOSSES)]
+    table = table_of(rows_with(LOSSES), here)
     assert table["repeated"].isna().all()
     assert (len(table), table["protocol"].nunique()) == (2 * len(LOSSES), 2)
     assert this_machine(table) == ""
 
 
-def test_a_connection_that_is_trained_here_alone_is_compared_with_the_known_ones(make: Make) -> None:
-    every = rows_with(make, LOSSES)
+def test_a_connection_that_is_trained_here_alone_is_compared_with_the_known_ones() -> None:
+    every = rows_with(LOSSES)
     own = [row for row in every if row["block"] == "residual"]
-    found = by_connection(table_of(make, [row for row in every if row["block"] != "residual"], own))
-    expected = by_connection(wide_table(Results(make["frame"](every))))
+    found = by_connection(table_of([row for row in every if row["block"] != "residual"], own))
+    expected = by_connection(wide_table(Results(frame_of(every))))
     assert found["residual"]["source"] == "here"
     for name, row in expected.items():
         for column in ("held_out_difference", "held_out_word", "held_out_place", "loss_ratio", "loss_place"):
             assert found[name][column] == pytest.approx(row[column], nan_ok=True), (name, column)
 
 
-def test_costs_are_those_of_this_machine_and_of_further_connections_too(make: Make) -> None:
-    known = rows_with(make, LOSSES) + timed(make, COSTS)
-    here = timed(make, {"plain": 1.0, "pre-norm": 1.0, "residual": 2.0, "mhc": 3.0}, machine="here-2c")
-    table = table_of(make, known, here)
+def test_costs_are_those_of_this_machine_and_of_further_connections_too() -> None:
+    known = rows_with(LOSSES) + timed(COSTS)
+    here = timed({"plain": 1.0, "pre-norm": 1.0, "residual": 2.0, "mhc": 3.0}, machine="here-2c")
+    table = table_of(known, here)
     found = by_connection(table)
     assert {name: row["step_ratio"] for name, row in found.items() if row["step_ratio"] > 0} == pytest.approx(
         {"plain": 1.0, "pre-norm": 1.0, "residual": 2.0, "mhc": 3.0}
@@ -109,9 +99,9 @@ def test_costs_are_those_of_this_machine_and_of_further_connections_too(make: Ma
     assert screen(table)["here"] == this_machine(table)
 
 
-def test_steps_of_another_width_leave_the_known_costs(make: Make) -> None:
-    known = rows_with(make, LOSSES) + timed(make, COSTS)
-    here = timed(make, {"plain": 1.0, "pre-norm": 1.0, "residual": 2.0}, nominal_width=99, machine="here-2c")
-    found = by_connection(table_of(make, known, here))
+def test_steps_of_another_width_leave_the_known_costs() -> None:
+    known = rows_with(LOSSES) + timed(COSTS)
+    here = timed({"plain": 1.0, "pre-norm": 1.0, "residual": 2.0}, nominal_width=99, machine="here-2c")
+    found = by_connection(table_of(known, here))
     assert found["residual"]["step_ratio"] == pytest.approx(1.1 / 1.2)
     assert found["residual"]["timed_on"] != "here-2c"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pandas as pd
@@ -40,29 +37,9 @@ def tables(standard: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> 
     return write_latex(Results(standard), tmp_path_factory.mktemp("latex") / "tables")
 
 
-def test_what_to_take_the_depths_and_the_tasks_are_written(tables: list[Path]) -> None:
-    names = [path.stem for path in tables]
-    assert names[0] == "taken"
-    assert {"depths", "throughput"} <= set(names)
-    assert len(names) == len(set(names))
-    assert re.search(r"MLP & 10 & .*, (default|published)", tables[0].read_text(encoding="utf-8"))
-
-
 def test_every_character_is_one_that_latex_has(tables: list[Path]) -> None:
     others = {character for path in tables for character in path.read_text(encoding="utf-8") if not character.isascii()}
     assert others == set()
-
-
-def test_the_tables_compile(tables: list[Path], tmp_path: Path) -> None:
-    if shutil.which("pdflatex") is None:
-        pytest.skip("there is no pdflatex here")
-    body = "\n".join(rf"\input{{{path}}}" for path in tables)
-    document = rf"\documentclass{{article}}\usepackage{{booktabs}}\begin{{document}}{body}\end{{document}}"
-    (tmp_path / "all.tex").write_text(document, encoding="utf-8")
-    done = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"], cwd=tmp_path, capture_output=True
-    )
-    assert done.returncode == 0, done.stdout
 
 
 def test_a_folder_that_cannot_be_written(standard: pd.DataFrame, tmp_path: Path) -> None:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from highway_bench.frames.results import Results
-from highway_bench.report.figures import NothingToShow, figures, svg_text
+from highway_bench.report.figures import figures
+from tests.rows import cell, frame_of, metric, start
 
-Make = dict[str, Callable[..., Any]]
 STEPS = {"gain": 1.0, "steps": 5, "rate": 0.01, "optimiser": "sgd"}
 
 
 def starts(
-    make: Make,
     changes: dict[str, list[float]],
     *,
     gain: float = 1.0,
@@ -29,17 +27,15 @@ def starts(
     rows = []
     for block, by_seed in changes.items():
         for seed, change in enumerate(by_seed):
-            base = make["cell"](
+            base = cell(
                 "propagation", block, family, depth, recipe={"gain": gain}, seed=seed, dtype="float64", **values
             )
-            rows += make["start"](base, change, mean_t=0.1 if block == "highway" else None)
+            rows += start(base, change, mean_t=0.1 if block == "highway" else None)
     return rows
 
 
-def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
-    frame = make["frame"](
-        starts(make, {"plain": [0.5, 0.5, 0.6, 0.9, 0.9], "highway": [1.0] * 5, "residual": [1.7, 1.8, 2.0]})
-    )
+def test_verdicts_are_those_of_most_seeds_with_their_layers() -> None:
+    frame = frame_of(starts({"plain": [0.5, 0.5, 0.6, 0.9, 0.9], "highway": [1.0] * 5, "residual": [1.7, 1.8, 2.0]}))
     table = Results(frame).propagation().set_index("block")
     plain, residual = table.loc["plain"], table.loc["residual"]
     assert list(table.index) == ["plain", "highway", "residual"]
@@ -53,14 +49,13 @@ def test_verdicts_are_those_of_most_seeds_with_their_layers(make: Make) -> None:
     assert math.isnan(table.loc["plain", "gate_mean"])
 
 
-def test_as_many_seeds_each_way_are_mixed(make: Make) -> None:
-    row = Results(make["frame"](starts(make, {"plain": [0.5, 1.0]}))).propagation().iloc[0]
+def test_as_many_seeds_each_way_are_mixed() -> None:
+    row = Results(frame_of(starts({"plain": [0.5, 1.0]}))).propagation().iloc[0]
     assert (row["signal"], row["gradient"], row["signal_agree"]) == ("mixed", "mixed", 0)
     assert math.isnan(row["signal_at"])
 
 
 def first_steps(
-    make: Make,
     block: str,
     moved: list[float],
     still: tuple[int, int | None, int | None],
@@ -68,43 +63,43 @@ def first_steps(
     status: str = "ok",
     seed: int = 0,
 ) -> list[Any]:
-    base = make["cell"]("propagation", block, "dense", len(moved), dataset="digits", recipe=STEPS, seed=seed)
-    rows = make["start"](base, 1.0)
+    base = cell("propagation", block, "dense", len(moved), dataset="digits", recipe=STEPS, seed=seed)
+    rows = start(base, 1.0)
     base = base | {"status": status}
     values = still if status == "ok" else (None, None, None)
     rows += [
-        make["metric"](base, f"still_{name}", value, "layer", "")
+        metric(base, f"still_{name}", value, "layer", "")
         for name, value in zip(("layers", "first", "last"), values, strict=True)
     ]
     return rows + [
-        make["metric"](base, "update", value if status == "ok" else None, "1", "", axis="layer", index=float(layer))
+        metric(base, "update", value if status == "ok" else None, "1", "", axis="layer", index=float(layer))
         for layer, value in enumerate(moved, start=1)
     ]
 
 
-def test_which_layers_stand_still(make: Make) -> None:
-    rows = first_steps(make, "plain", [1e-6, 1e-5, 1e-2], (2, 1, 2))
-    rows += first_steps(make, "plain", [3e-6, 1e-5, 3e-2], (2, 1, 2), seed=1)
-    rows += first_steps(make, "highway", [1e-3, 1e-3, 1e-3], (0, None, None))
-    rows += first_steps(make, "residual", [1e-3, 1e-3, 1e-3], (0, None, None), status="diverged")
-    frame = make["frame"](rows)
+def test_which_layers_stand_still() -> None:
+    rows = first_steps("plain", [1e-6, 1e-5, 1e-2], (2, 1, 2))
+    rows += first_steps("plain", [3e-6, 1e-5, 3e-2], (2, 1, 2), seed=1)
+    rows += first_steps("highway", [1e-3, 1e-3, 1e-3], (0, None, None))
+    rows += first_steps("residual", [1e-3, 1e-3, 1e-3], (0, None, None), status="diverged")
+    frame = frame_of(rows)
     table = Results(frame).first_steps().set_index("block")
     assert table.loc["plain", "update_least"] == pytest.approx(2e-6)
     assert table.loc["plain", "update_most"] == pytest.approx(2e-2)
     assert (table.loc["plain", "n"], table.loc["residual", "diverged"], table.loc["plain", "steps"]) == (2, 1, 5)
 
 
-def test_cells_that_failed_have_their_status_for_a_verdict(make: Make) -> None:
-    base = make["cell"]("propagation", "plain", "dense", 10, recipe={"gain": 1.0})
+def test_cells_that_failed_have_their_status_for_a_verdict() -> None:
+    base = cell("propagation", "plain", "dense", 10, recipe={"gain": 1.0})
     failed = base | {"metric": "gradient_ratio", "status": "oom", "message": "no memory", "value": None}
-    frame = make["frame"]([failed, *starts(make, {"highway": [1.0]})])
+    frame = frame_of([failed, *starts({"highway": [1.0]})])
     table = Results(frame).propagation().set_index("block")
     assert (table.loc["plain", "signal"], table.loc["plain", "n"]) == ("oom", 0)
 
 
-def test_sizes_by_layer_are_relative_to_where_they_start(make: Make) -> None:
-    rows = [row | {"value": 7 * row["value"]} if row["axis"] else row for row in starts(make, {"plain": [0.5, 0.25]})]
-    frame = make["frame"](rows)
+def test_sizes_by_layer_are_relative_to_where_they_start() -> None:
+    rows = [row | {"value": 7 * row["value"]} if row["axis"] else row for row in starts({"plain": [0.5, 0.25]})]
+    frame = frame_of(rows)
     signal, gradient = (
         Results(frame).layer_sizes("activation"),
         Results(frame).layer_sizes("gradient").set_index("layer"),
@@ -115,37 +110,18 @@ def test_sizes_by_layer_are_relative_to_where_they_start(make: Make) -> None:
     assert gradient.loc[8, "low"] == 0.25**2
 
 
-def test_the_figure_has_a_pair_of_panels_for_each_family_at_its_greatest_depth(make: Make) -> None:
-    rows = starts(make, {"plain": [0.5] * 3, "highway": [0.99, 1.0, 1.01]})
-    rows += starts(make, {"plain": [1.0] * 3}, depth=4) + starts(make, {"plain": [3.0]}, gain=2.0)
-    rows += starts(make, {"plain": [1.0], "highway": [1.0]}, family="conv")
-    kind = figures.get("signal-by-layer")
-    panels = kind.panels(Results(make["frame"](rows)))
+def test_the_figure_has_a_pair_of_panels_for_each_family_at_its_greatest_depth() -> None:
+    rows = starts({"plain": [0.5] * 3, "highway": [0.99, 1.0, 1.01]})
+    rows += starts({"plain": [1.0] * 3}, depth=4) + starts({"plain": [3.0]}, gain=2.0)
+    rows += starts({"plain": [1.0], "highway": [1.0]}, family="conv")
+    panels = figures.get("signal-by-layer").panels(Results(frame_of(rows)))
     assert [panel.title for panel in panels] == ["dense, 10 layers"] * 2 + ["conv, 10 layers"] * 2
     assert "plain: 1.00 to 0.000977" in panels[0].described
-    (picture,) = kind.draw(Results(make["frame"](rows)))
-    assert [text.get_text() for text in picture.figure.legends[0].get_texts()] == ["plain", "highway"]
-    for panel in picture.figure.axes:
-        assert panel.get_yscale() == "log"
-        assert len(panel.collections) == 2  # one band per block
-    assert svg_text(picture) == svg_text(kind.draw(Results(make["frame"](rows)))[0])
-    with pytest.raises(NothingToShow):
-        kind.draw(Results(make["frame"](make["memory"](make["cell"]("memory", "plain", "dense", 4), 10.0))))
 
 
-@pytest.mark.parametrize(("factor", "end"), [(50.0, 50.0**10), (0.001, 0.001**10)])
-def test_sizes_that_explode_or_vanish_are_in_view(make: Make, factor: float, end: float) -> None:
-    frame = make["frame"](starts(make, {"residual": [factor], "plain": [1.0]}))
-    (picture,) = figures.get("signal-by-layer").draw(Results(frame))
-    for panel in picture.figure.axes:
-        low, high = panel.get_ylim()
-        assert low < min(end, 0.01)
-        assert high > max(end, 100)
-
-
-def test_starts_with_other_recipes_are_separate(make: Make) -> None:
+def test_starts_with_other_recipes_are_separate() -> None:
     """Another gain is another cell, because it is in the recipe."""
-    frame = make["frame"](starts(make, {"plain": [1.0]}) + starts(make, {"plain": [2.0]}, gain=2.0))
+    frame = frame_of(starts({"plain": [1.0]}) + starts({"plain": [2.0]}, gain=2.0))
     table = Results(frame).propagation()
     assert list(table["gain"]) == [1.0, 2.0]
     assert [json.loads(text)["gain"] for text in table["recipe"]] == [1.0, 2.0]

@@ -6,22 +6,19 @@ import io
 import math
 import random
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 from rich.console import Console
 
 from highway_bench.frames.results import Results
-from highway_bench.measure.clock import ALL_DISTURBED
 from highway_bench.report.console import print_summary
 from highway_bench.report.files import write_report
 from highway_bench.report.ratio import OLDER, ONE_PROCESS, UNDECIDED, is_decided, quoted
 from highway_bench.results.schema import Row
+from tests.rows import cell, frame_of, memory, timing, trained
 
-Make = dict[str, Callable[..., Any]]
 TIMES = 1.77
 """How many times plain's step the other block takes: a number that nothing else on the page has."""
 NUMBER = re.compile(r"(?<![\d.,])1[.,]7[67]\d*")
@@ -34,14 +31,14 @@ def samples(scale: float, spread: float, seed: int, n: int = 25) -> list[float]:
     return [scale * draw.lognormvariate(0, spread) for _ in range(n)]
 
 
-def timed(make: Make, spread: float, *, families: tuple[str, ...] = ("dense",), processes: int = 4) -> list[Row]:
+def timed(spread: float, *, families: tuple[str, ...] = ("dense",), processes: int = 4) -> list[Row]:
     """Plain and highway in each family, whose pairs' ratios scatter by ``spread``."""
     rows = []
     for family in families:
         plain = samples(4.1e-4, spread, 0)
         for turn, (block, scale) in enumerate((("plain", 4.1e-4), ("highway", 4.1e-4 * TIMES))):
-            base = make["cell"]("throughput", block, family, 10, phase="forward")
-            rows += make["timing"](base, samples(scale, spread, turn), plain, processes)
+            base = cell("throughput", block, family, 10, phase="forward")
+            rows += timing(base, samples(scale, spread, turn), plain, processes)
     return rows
 
 
@@ -51,14 +48,9 @@ def without_ratio(rows: list[Row]) -> list[Row]:
     return [row | {"paired": None} for row in rows if row["metric"] not in later]
 
 
-def trained(make: Make) -> list[Row]:
-    """Both blocks at depth 10, highway's training steps as many times longer."""
-    rows = []
-    for block, loss, step in (("plain", 0.2, 2.3e-3), ("highway", 0.05, 2.3e-3 * TIMES)):
-        for seed in range(5):
-            base = make["cell"]("trainability", block, "dense", 10, dataset="digits", recipe=make["ladder"], seed=seed)
-            rows += make["training"](base, loss, rate=0.1, step_seconds=step)
-    return rows
+TRAINED = trained({("plain", 10): [0.2] * 5}, step_seconds=2.3e-3)
+TRAINED += trained({("highway", 10): [0.05] * 5}, step_seconds=2.3e-3 * TIMES)
+"""Both blocks at depth 10, highway's training steps as many times longer."""
 
 
 def rendered(frame: pd.DataFrame, folder: Path) -> dict[str, str]:
@@ -73,33 +65,21 @@ def rendered(frame: pd.DataFrame, folder: Path) -> dict[str, str]:
 CASES = {
     "narrow": ({"spread": 0.005}, True, r"1\.7[67] \[1\.7"),
     "wide": ({"spread": 0.6}, False, r"undecided \[[01]\.\d+, \d\.\d+\]"),
-    "one process": ({"spread": 0.005, "processes": 1}, False, ONE_PROCESS),
-    "several families": ({"spread": 0.005, "families": ("dense", "conv", "mlp")}, True, r"1\.7[67] \[1\.7"),
 }
 
 
-@pytest.mark.parametrize("also_trained", [False, True], ids=["timed", "trained"])
 @pytest.mark.parametrize("case", CASES)
-def test_a_ratio_stands_with_its_interval_or_not_at_all(
-    case: str, also_trained: bool, make: Make, tmp_path: Path
-) -> None:
+def test_a_ratio_stands_with_its_interval_or_not_at_all(case: str, tmp_path: Path) -> None:
     words, decided, says = CASES[case]
-    rows = timed(make, **words) + (trained(make) if also_trained else [])
+    rows = timed(**words) + TRAINED
     for block, size in (("plain", 100.0), ("highway", 150.0)):
-        rows += make["memory"](make["cell"]("memory", block, "dense", 10), size)
-    for where, text in rendered(make["frame"](rows), tmp_path).items():
+        rows += memory(cell("memory", block, "dense", 10), size)
+    for where, text in rendered(frame_of(rows), tmp_path).items():
         assert not NAKED.search(text), f"{where}: {text[max(0, NAKED.search(text).start() - 80) :][:160]}"
         for match in NUMBER.finditer(text):
             assert text[match.end() :].startswith((" [", ", 1.", "]")), f"{where}: {text[match.start() - 80 :][:160]}"
         assert bool(NUMBER.search(text)) == decided, where
         assert re.search(says, text), where
-
-
-def test_training_alone_gives_no_ratio_of_steps(make: Make, tmp_path: Path) -> None:
-    """Training runs take their steps apart, at whatever load of the machine."""
-    for text in rendered(make["frame"](trained(make)), tmp_path).values():
-        assert not NAKED.search(text)
-        assert not NUMBER.search(text)
 
 
 @pytest.mark.parametrize(
@@ -130,32 +110,24 @@ def test_a_ratio_of_one_to_itself_is_exact() -> None:
     assert quoted(2.0, 2.0, 2.0) == "2.00 [2.00, 2.00]"
 
 
-def test_why_there_is_no_ratio_is_printed_in_its_column(make: Make) -> None:
+def test_why_there_is_no_ratio_is_printed_in_its_column() -> None:
     for rows, gap in (
-        (timed(make, 0.005, processes=1), ONE_PROCESS),
-        (without_ratio(timed(make, 0.005)), OLDER),
+        (timed(0.005, processes=1), ONE_PROCESS),
+        (without_ratio(timed(0.005)), OLDER),
     ):
-        table = Results(make["frame"](rows)).step_times()
+        table = Results(frame_of(rows)).step_times()
         assert set(table.loc[table["block"] == "highway", "ratio_gap"]) == {gap}
         assert table["ratio_low"].isna().all()
 
 
-def test_a_remark_on_one_cell_leaves_the_gaps_of_the_others(make: Make) -> None:
-    rows = timed(make, 0.005, processes=1)
-    remarked = [row | {"message": ALL_DISTURBED} if row["block"] == "plain" else row for row in rows]
-    table = Results(make["frame"](remarked)).step_times().set_index("block")
-    assert table["message"].to_dict() == {"plain": ALL_DISTURBED, "highway": ""}
-    assert table["ratio_gap"].to_dict() == {"plain": ALL_DISTURBED, "highway": ONE_PROCESS}
-
-
-def test_of_cells_that_were_timed_twice_the_one_with_more_samples_is_quoted_everywhere(make: Make) -> None:
+def test_of_cells_that_were_timed_twice_the_one_with_more_samples_is_quoted_everywhere() -> None:
     rows = []
     for turn, (seconds, n) in enumerate(((0.2, 25), (0.3, 41))):
         plain = samples(1.0, 0.6, 2 * turn + 1, n)
         for block, scale in (("plain", 1.0), ("highway", TIMES)):
-            base = make["cell"]("throughput", block, "dense", 10, phase="forward", recipe={"seconds": seconds})
-            rows += make["timing"](base, plain if block == "plain" else samples(scale, 0.6, 2 * turn, n), plain)
-    frame = make["frame"](rows)
+            base = cell("throughput", block, "dense", 10, phase="forward", recipe={"seconds": seconds})
+            rows += timing(base, plain if block == "plain" else samples(scale, 0.6, 2 * turn, n), plain)
+    frame = frame_of(rows)
     both = Results(frame).step_times()
     both = both[both["block"] == "highway"]
     assert len(both) == 2

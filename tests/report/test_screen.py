@@ -7,9 +7,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +17,7 @@ from highway_bench.report.choice.lines import sentence
 from highway_bench.report.choice.ranking import CRITERIA, depths_of, kinds_of, ranking
 from highway_bench.report.choice.screen import screen
 from highway_bench.report.files import write_report
+from tests.rows import frame_of, whole
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
@@ -27,8 +26,8 @@ TRY_ALL = Path(__file__).with_name("try_all.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory, make: dict[str, Callable[..., Any]]) -> tuple[Path, Results]:
-    results = Results(make["frame"](make["whole"](("plain", "highway", "pre-norm"), 5, ("dense",))))
+def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
+    results = Results(frame_of(whole(("plain", "highway", "pre-norm"), 5, ("dense",))))
     return write_report(results, tmp_path_factory.mktemp("screen")).page, results
 
 
@@ -70,14 +69,3 @@ def test_every_choice_says_what_was_computed(page: tuple[Path, Results], size: s
     known = [kind["depths"] for kind in screen(table)["kinds"]]
     assert result["every"] == sum(len(depth["rows"]) for depths in known for depth in depths)
     assert set(result["found"]["names"]) == {"pre-norm"}
-
-
-def test_without_its_script_the_page_has_a_sentence_rows_and_the_overview(page: tuple[Path, Results]) -> None:
-    text = re.sub(r"(?s)<script.*?</script>", "", page[0].read_text(encoding="utf-8"))
-    assert re.search(r'id="say"[^>]*>Take [\w-]+ \(', text)
-    assert text.count('class="row') >= 8
-    assert text.count('class="overview"') == 1
-
-
-def test_the_screen_is_plain_data_of_few_bytes(page: tuple[Path, Results]) -> None:
-    assert len(json.dumps(screen(answers(page[1])))) < 400_000

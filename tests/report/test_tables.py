@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,36 +11,18 @@ import pandas as pd
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.frames.descriptions import UNDESCRIBED
 from highway_bench.frames.results import Results, open_results
 from highway_bench.frames.rows import prepared
-from highway_bench.measure.clock import ALL_CAPPED
 from highway_bench.report.figures.by_depth import success_rate
 from highway_bench.results.store import Store
-
-Make = dict[str, Callable[..., Any]]
-PLAIN = [1.0, 1.1, 1.2, 1.1, 1.0, 1.1, 1.2, 1.0]
+from tests.rows import LADDER, PLAIN, cell, frame_of, inside, memory, metric, timed, timing, trained
 
 
 def ladder(
-    make: Make, losses: dict[tuple[str, int], list[float | None]], *, together: int = 1, **values: Any
+    losses: dict[tuple[str, int], list[float | None]], *, recipe: dict[str, Any] | None = None, **values: Any
 ) -> pd.DataFrame:
-    """Runs with these final losses, one a seed, this many of them trained as one."""
-    recipe = make["ladder"] | values.pop("recipe", {})
-    rows = []
-    for (block, depth), by_seed in losses.items():
-        for seed, loss in enumerate(by_seed):
-            base = make["cell"](
-                "trainability", block, "dense", depth, dataset="digits", recipe=recipe, seed=seed, **values
-            )
-            rows += make["training"](base, loss, rate=0.1, steps=100 + 10 * seed, step_seconds=0.002, together=together)
-    return make["frame"](rows)
-
-
-def pair(make: Make, block: str, samples: list[float], plain: list[float] = PLAIN, depth: int = 4) -> pd.DataFrame:
-    rows = make["timing"](make["cell"]("throughput", "plain", "dense", depth, phase="forward"), plain)
-    rows += make["timing"](make["cell"]("throughput", block, "dense", depth, phase="forward"), samples, plain)
-    return make["frame"](rows)
+    """Runs with these final losses, one a seed."""
+    return frame_of(trained(losses, recipe=LADDER | (recipe or {}), **values))
 
 
 def of(table: pd.DataFrame, **values: Any) -> dict[str, Any]:
@@ -52,45 +33,35 @@ def of(table: pd.DataFrame, **values: Any) -> dict[str, Any]:
     return table.to_dict("records")[0]
 
 
-def test_a_ratio_is_of_the_samples_that_were_taken_in_turn(make: Make) -> None:
-    table = Results(pair(make, "highway", [2 * x for x in PLAIN])).step_times()
+def test_a_ratio_is_of_the_samples_that_were_taken_in_turn() -> None:
+    table = Results(frame_of(timed({"plain": 1.0, "highway": 2.0}))).step_times()
     row = of(table, block="highway")
-    assert row["ratio"] == pytest.approx(2.0)
-    assert row["ratio_low"] == pytest.approx(2.0)
-    assert row["ratio_high"] == pytest.approx(2.0)
-    assert row["ratio_gap"] == ""
-    assert row["n"] == 8
+    assert [row[name] for name in ("ratio", "ratio_low", "ratio_high")] == pytest.approx([2.0] * 3)
+    assert (row["ratio_gap"], row["n"]) == ("", 8)
     assert list(table["block"]) == ["plain", "highway"]
     assert of(table, block="plain")["ratio"] == 1.0
 
 
-def test_a_share_of_the_roofline_may_be_empty_and_the_remark_has_the_reason(make: Make) -> None:
+def test_a_share_of_the_roofline_may_be_empty_and_the_remark_has_the_reason() -> None:
     """Cached data can be faster than the roofline: the share and the slow-down are then none, and the time is fine."""
-    frame = pair(make, "highway", [2 * x for x in PLAIN])
+    frame = frame_of(timed({"plain": 1.0, "highway": 2.0}))
     empty = frame["metric"].isin(["roofline_share", "slowdown"]) & (frame["block"] == "highway")
     frame.loc[empty, ["value", "low", "high"]] = math.nan
     frame.loc[empty, "message"] = "above the roofline"
     row = of(Results(frame).step_times(), block="highway")
     assert (row["status"], row["message"], row["ratio"]) == ("ok", "above the roofline", pytest.approx(2.0))
-    assert not Results(frame).failures().size
 
 
-def test_all_remarks_of_a_cell_are_joined_each_once(make: Make) -> None:
-    frame = pair(make, "highway", PLAIN)
-    frame["message"] = [f"remark {index % 2}; the same" for index in range(len(frame))]
-    assert of(Results(frame).step_times(), block="highway")["message"] == "remark 0; the same; remark 1"
-
-
-def test_bytes_per_layer_have_ratios_to_plain(make: Make) -> None:
-    rows = make["memory"](make["cell"]("memory", "highway", "conv", 3), 300.0)
-    rows += make["memory"](make["cell"]("memory", "plain", "conv", 3), 200.0)
-    table = Results(make["frame"](rows)).memory()
+def test_bytes_per_layer_have_ratios_to_plain() -> None:
+    rows = memory(cell("memory", "highway", "conv", 3), 300.0)
+    rows += memory(cell("memory", "plain", "conv", 3), 200.0)
+    table = Results(frame_of(rows)).memory()
     assert list(table["layer_ratio"]) == [1.0, 1.5]
     assert of(table, block="highway")["saved_activations"] == 900.0
 
 
-def test_success_losses_and_times_over_seeds(make: Make) -> None:
-    frame = ladder(make, {("highway", 10): [0.1, 0.1, 0.1, 0.1, 1.0]})
+def test_success_losses_and_times_over_seeds() -> None:
+    frame = ladder({("highway", 10): [0.1, 0.1, 0.1, 0.1, 1.0]})
     row = of(Results(frame).trainability(), block="highway")
     assert (row["k"], row["n"], row["stalled"], row["diverged"]) == (4, 5, 1, 0)
     assert (row["rate_low"], row["rate_high"]) == (pytest.approx(0.376, abs=5e-4), pytest.approx(0.964, abs=5e-4))
@@ -104,8 +75,8 @@ def test_success_losses_and_times_over_seeds(make: Make) -> None:
     assert row["seeds"] == [0, 1, 2, 3, 4]
 
 
-def test_the_seconds_of_networks_trained_together_are_no_networks_seconds(make: Make) -> None:
-    frame = ladder(make, {("highway", 10): [0.1] * 5, ("plain", 10): [2.0] * 5}, together=5)
+def test_the_seconds_of_networks_trained_together_are_no_networks_seconds() -> None:
+    frame = ladder({("highway", 10): [0.1] * 5, ("plain", 10): [2.0] * 5}, together=5)
     row = of(Results(frame).trainability(), block="highway")
     assert math.isnan(row["step_seconds"])
     assert math.isnan(row["seconds_to_threshold"])
@@ -113,35 +84,21 @@ def test_the_seconds_of_networks_trained_together_are_no_networks_seconds(make: 
     assert of(Results(frame).trainability(), block="plain")["seconds_to_threshold"] == math.inf  # reached by none
 
 
-def test_a_diverged_run_counts_as_infinite_and_leaves_no_interval(make: Make) -> None:
-    row = of(Results(ladder(make, {("plain", 10): [0.1, None, 0.2]})).trainability(), block="plain")
+def test_a_diverged_run_counts_as_infinite_and_leaves_no_interval() -> None:
+    row = of(Results(ladder({("plain", 10): [0.1, None, 0.2]})).trainability(), block="plain")
     assert row["final_loss"] == 0.2
     assert math.isnan(row["loss_low"])
     assert row["diverged"] == 1
-    most = of(Results(ladder(make, {("plain", 10): [0.1, None, None]})).trainability(), block="plain")
+    most = of(Results(ladder({("plain", 10): [0.1, None, None]})).trainability(), block="plain")
     assert most["final_loss"] == math.inf
     assert most["seconds_to_threshold"] == math.inf
 
 
-@pytest.mark.parametrize(
-    ("losses", "verdict", "provisional"),
-    [
-        ([0.1] * 4, "not enough seeds", False),
-        ([0.1] * 5, "trains", True),
-        ([0.1] * 9 + [2.0], "trains", False),
-        ([0.1] * 8 + [2.0] * 2, "fails", False),
-    ],
-)
-def test_the_rule_of_nine_in_ten(make: Make, losses: list[float], verdict: str, provisional: bool) -> None:
-    row = of(Results(ladder(make, {("plain", 10): losses})).trainability(), block="plain")
-    assert (row["verdict"], row["provisional"]) == (verdict, provisional)
-
-
-def test_what_trains_in_more_steps_is_slow(make: Make) -> None:
+def test_what_trains_in_more_steps_is_slow() -> None:
     """The longer runs give no verdict of their own."""
-    short = ladder(make, {("plain", 10): [2.0] * 5, ("residual", 10): [2.0] * 5, ("highway", 10): [0.1] * 5})
-    words = {"steps": 3 * make["ladder"]["steps"], "verdict": False}
-    longer = ladder(make, {("plain", 10): [0.1] * 5, ("residual", 10): [2.0] * 5}, recipe=words)
+    short = ladder({("plain", 10): [2.0] * 5, ("residual", 10): [2.0] * 5, ("highway", 10): [0.1] * 5})
+    words = {"steps": 3 * LADDER["steps"], "verdict": False}
+    longer = ladder({("plain", 10): [0.1] * 5, ("residual", 10): [2.0] * 5}, recipe=words)
     results = Results(pd.concat([short, longer]))
     table = results.trainability()
     is_short = table["recipe"].eq(short["recipe"].iloc[0])
@@ -150,27 +107,22 @@ def test_what_trains_in_more_steps_is_slow(make: Make) -> None:
     assert set(table["verdict"][~is_short]) == {"no verdict"}
 
 
-def test_runs_that_did_not_finish_leave_a_verdict_open(make: Make) -> None:
-    frame = ladder(make, {("plain", 10): [0.1] * 4})
-    lost = make["cell"]("trainability", "plain", "dense", 10, dataset="digits", recipe=make["ladder"], seed=4)
-    frame = pd.concat([frame, make["frame"]([lost | {"metric": "", "status": "timeout", "message": "too slow"}])])
+def test_runs_that_did_not_finish_leave_a_verdict_open() -> None:
+    frame = ladder({("plain", 10): [0.1] * 4})
+    lost = cell("trainability", "plain", "dense", 10, dataset="digits", recipe=LADDER, seed=4)
+    frame = pd.concat([frame, frame_of([lost | {"metric": "", "status": "timeout", "message": "too slow"}])])
     row = of(Results(frame).trainability(), block="plain")
     assert (row["n"], row["unfinished"], row["verdict"]) == (4, 1, "undecided")
 
 
-def test_trials_of_a_search_count_for_nothing(make: Make) -> None:
-    frame = ladder(make, {("plain", 10): [0.1] * 5})
-    trials = ladder(make, {("plain", 10): [2.0]}, trial=0, recipe={"rate": 0.1})
+def test_trials_of_a_search_count_for_nothing() -> None:
+    frame = ladder({("plain", 10): [0.1] * 5})
+    trials = ladder({("plain", 10): [2.0]}, trial=0, recipe={"rate": 0.1})
     assert of(Results(pd.concat([frame, trials])).trainability(), block="plain")["n"] == 5
 
 
-def test_short_runs_have_no_verdict(make: Make) -> None:
-    frame = ladder(make, {("plain", 10): [0.1] * 10}, recipe={"verdict": False})
-    assert of(Results(frame).trainability(), block="plain")["verdict"] == "no verdict"
-
-
-def test_a_frontier_off_the_ladder_is_censored(make: Make) -> None:
-    frame = ladder(make, {("plain", 10): [2.0] * 5, ("plain", 20): [2.0] * 5, ("residual", 10): [0.1] * 5,
+def test_a_frontier_off_the_ladder_is_censored() -> None:
+    frame = ladder({("plain", 10): [2.0] * 5, ("plain", 20): [2.0] * 5, ("residual", 10): [0.1] * 5,
                           ("residual", 20): [0.1] * 5})  # fmt: skip
     table = Results(frame).frontier()
     plain, residual = of(table, block="plain"), of(table, block="residual")
@@ -179,95 +131,62 @@ def test_a_frontier_off_the_ladder_is_censored(make: Make) -> None:
     assert (residual["l_max"], residual["l_max_censored"], residual["l50_censored"]) == (20, "right", "right")
 
 
-def test_the_area_under_success_is_that_of_the_whole_ladder(make: Make) -> None:
+def test_the_area_under_success_is_that_of_the_whole_ladder() -> None:
     """A rung is not tried where the one below trained at no seed; where it is unknown, so is the area."""
-    table = Results(ladder(make, {("plain", 10): [0.1] * 5, ("plain", 100): [2.0] * 5, ("highway", 10): [0.1] * 5,
+    table = Results(ladder({("plain", 10): [0.1] * 5, ("plain", 100): [2.0] * 5, ("highway", 10): [0.1] * 5,
                                   ("residual", 10): [0.1] * 5, ("residual", 100): [0.1] * 5,
                                   ("residual", 1000): [0.1] * 5})).frontier()  # fmt: skip
     areas = {block: of(table, block=block)["area"] for block in ("plain", "residual", "highway")}
     assert areas == {"plain": pytest.approx(0.25), "residual": 1.0, "highway": pytest.approx(math.nan, nan_ok=True)}
 
 
-def test_a_frontier_that_moves_with_the_steps_is_limited_by_the_budget(make: Make) -> None:
+def test_a_frontier_that_moves_with_the_steps_is_limited_by_the_budget() -> None:
     good, bad = [0.1] * 5, [2.0] * 5
-    short = ladder(make, {("plain", 10): good, ("plain", 20): bad, ("residual", 10): good, ("residual", 20): good})
-    longer = ladder(make, {("plain", 10): good, ("plain", 20): good, ("residual", 10): good, ("residual", 20): good},
+    short = ladder({("plain", 10): good, ("plain", 20): bad, ("residual", 10): good, ("residual", 20): good})
+    longer = ladder({("plain", 10): good, ("plain", 20): good, ("residual", 10): good, ("residual", 20): good},
                     recipe={"steps": 2000})  # fmt: skip
     table = Results(pd.concat([short, longer])).frontier()
     assert set(table.loc[table["block"] == "plain", "limited"]) == {True}
     assert set(table.loc[table["block"] == "residual", "limited"]) == {False}
 
 
-def test_failures_are_listed_with_reason_and_outcomes_are_not(make: Make) -> None:
-    frame = ladder(make, {("plain", 10): [2.0, None]})
-    base = make["cell"]("throughput", "plain", "conv", 4, phase="forward")
+def test_failures_are_listed_with_reason_and_outcomes_are_not() -> None:
+    frame = ladder({("plain", 10): [2.0, None]})
+    base = cell("throughput", "plain", "conv", 4, phase="forward")
     bad = [base | {"status": status, "message": f"why {status}", "metric": "", "digest": status, "seed": seed}
            for seed, status in enumerate(("skipped", "oom", "oom"))]  # fmt: skip
     bad[2]["digest"] = "oom again"
-    table = Results(pd.concat([frame, make["frame"](bad)])).failures()
+    table = Results(pd.concat([frame, frame_of(bad)])).failures()
     assert list(table["status"]) == ["oom", "skipped"]
     assert list(table["cells"]) == [2, 1]
     assert list(table["message"]) == ["why oom", "why skipped"]
 
 
-def test_a_failure_after_a_result_is_listed_and_the_result_is_used(make: Make, tmp_path: Path) -> None:
+def test_a_failure_after_a_result_is_listed_and_the_result_is_used(tmp_path: Path) -> None:
     """A pair that was timed again: plain crashed, so its old times are used, and pair with nothing of the new run."""
-    plain, other = (
-        make["cell"]("throughput", block, "dense", 4, phase="train-step", digest=block)
-        for block in ("plain", "highway")
-    )
+    plain, other = (cell("throughput", block, "dense", 4, digest=block) for block in ("plain", "highway"))
     again = {"run_id": "run-2", "time_utc": "2026-02-02T03:04:05+00:00"}
     with Store(tmp_path / "store.sqlite") as store:
-        store.put("plain", make["timing"](plain, PLAIN))
-        store.put("highway", make["timing"](other, [2 * x for x in PLAIN], PLAIN))
+        store.put("plain", timing(plain, PLAIN))
+        store.put("highway", timing(other, [2 * x for x in PLAIN], PLAIN))
         assert of(Results(store.frame()).step_times(), block="highway")["ratio"] == pytest.approx(2.0)
-        store.put(
-            "plain",
-            [
-                make["metric"](plain | again, name, None, "s", status="crashed", message="left with 3")
-                for name in ("step_time", "throughput")
-            ],
-        )
-        store.put("highway", make["timing"](other | again, [8 * x for x in PLAIN], PLAIN))
+        store.put("plain", [metric(plain | again, "step_time", None, "s", status="crashed", message="left with 3")])
+        store.put("highway", timing(other | again, [8 * x for x in PLAIN], PLAIN))
         frame = store.frame()
     table = Results(frame).step_times()
     assert (of(table, block="plain")["step_time"], of(table, block="plain")["status"]) == (1.1, "ok")
     assert of(table, block="highway")["ratio"] == pytest.approx(8.0)
-    listed = Results(frame).failures()
-    assert listed[["block", "status", "cells", "message"]].to_numpy().tolist() == [
-        ["plain", "crashed", 1, "left with 3 (after the reported result)"]
-    ]
+    (listed,) = Results(frame).failures().to_dict("records")
+    assert (listed["block"], listed["status"], listed["cells"]) == ("plain", "crashed", 1)
 
 
-def test_a_skip_after_a_result_says_that_the_result_is_shown(make: Make, tmp_path: Path) -> None:
-    plain = make["cell"]("throughput", "plain", "dense", 4, phase="train-step", digest="plain")
-    again = {"run_id": "run-2", "time_utc": "2026-02-02T03:04:05+00:00"}
-    with Store(tmp_path / "store.sqlite") as store:
-        store.put("plain", make["timing"](plain, PLAIN))
-        store.put(
-            "plain", [make["metric"](plain | again, "step_time", None, "s", status="skipped", message="no room left")]
-        )
-        listed = Results(store.frame()).failures()
-    assert listed[["block", "status", "message"]].to_numpy().tolist() == [
-        ["plain", "skipped", "no room left (after the reported result)"]
-    ]
-
-
-def test_families_and_blocks_are_in_their_order_and_absent_values_first() -> None:
-    keys = ("family_label", "depth", "block")
-    rows = [("my-family", 2, "plain"), ("conv", 4, "highway"), ("conv", 4, "plain"), ("conv", None, "zeta")]
-    table = UNDESCRIBED.in_order(pd.DataFrame(rows, columns=list(keys)), keys)
-    assert list(table["block"]) == ["zeta", "plain", "highway", "plain"]
-    assert list(table["family_label"]) == ["conv", "conv", "conv", "my-family"]
-
-
-def test_trained_networks_from_inside(make: Make) -> None:
+def test_trained_networks_from_inside() -> None:
     rows = []
     for block, losses in (("highway", (0.1, 0.2)), ("residual", (0.1, 2.0))):
         for seed, loss in enumerate(losses):
-            base = make["cell"]("gates", block, "dense", 4, dataset="digits", recipe=make["ladder"], seed=seed)
-            rows += make["inside"](base, loss, gated=block == "highway")
-    table = Results(make["frame"](rows)).gates()
+            base = cell("gates", block, "dense", 4, dataset="digits", recipe=LADDER, seed=seed)
+            rows += inside(base, loss, gated=block == "highway")
+    table = Results(frame_of(rows)).gates()
     highway, residual = of(table, block="highway"), of(table, block="residual")
     assert (highway["k"], highway["n"], residual["k"]) == (2, 2, 1)
     assert highway["intact_loss"] == pytest.approx(0.15)
@@ -276,28 +195,28 @@ def test_trained_networks_from_inside(make: Make) -> None:
     assert math.isnan(residual["gate_activity"])
 
 
-def test_counts_have_exact_ratios_to_plain(make: Make) -> None:
+def test_counts_have_exact_ratios_to_plain() -> None:
     rows = []
     for block, adds, machine in (("highway", 300.0, "a"), ("plain", 200.0, "a"), ("plain", 200.0, "b")):
-        base = make["cell"]("cost", block, "dense", 4, machine=machine)
-        rows += [make["metric"](base, "parameters", 7.0, "1"), make["metric"](base, "multiply_adds", adds, "1")]
-    table = Results(make["frame"](rows)).counts()
+        base = cell("cost", block, "dense", 4, machine=machine)
+        rows += [metric(base, "parameters", 7.0, "1"), metric(base, "multiply_adds", adds, "1")]
+    table = Results(frame_of(rows)).counts()
     assert list(zip(table["block"], table["adds_ratio"], strict=True)) == [("plain", 1.0), ("highway", 1.5)]
 
 
-def test_only_the_newest_rows_of_a_cell_are_reported(make: Make) -> None:
-    base = make["cell"]("memory", "plain", "dense", 4)
-    old = make["memory"](base | {"digest": "old", "time_utc": "2026-01-01T00:00:00+00:00"}, 1.0)
-    new = make["memory"](base | {"digest": "new", "time_utc": "2026-01-02T00:00:00+00:00"}, 2.0)
+def test_only_the_newest_rows_of_a_cell_are_reported() -> None:
+    base = cell("memory", "plain", "dense", 4)
+    old = memory(base | {"digest": "old", "time_utc": "2026-01-01T00:00:00+00:00"}, 1.0)
+    new = memory(base | {"digest": "new", "time_utc": "2026-01-02T00:00:00+00:00"}, 2.0)
     for rows in (old + new, new + old):
-        assert of(Results(make["frame"](rows)).memory(), block="plain")["saved_per_layer"] == 2.0
+        assert of(Results(frame_of(rows)).memory(), block="plain")["saved_per_layer"] == 2.0
 
 
-def test_the_digest_that_a_run_requested_last_is_reported(make: Make, tmp_path: Path) -> None:
+def test_the_digest_that_a_run_requested_last_is_reported(tmp_path: Path) -> None:
     """An edit (B) that was undone: the run after it finds A in the store, and B's rows stay the newest."""
-    base = make["cell"]("memory", "plain", "dense", 4)
-    first = make["memory"](base | {"digest": "a", "run_id": "run-1", "time_utc": "2026-01-01T00:00:01+00:00"}, 1.0)
-    edited = make["memory"](base | {"digest": "b", "run_id": "run-2", "time_utc": "2026-01-02T00:00:01+00:00"}, 2.0)
+    base = cell("memory", "plain", "dense", 4)
+    first = memory(base | {"digest": "a", "run_id": "run-1", "time_utc": "2026-01-01T00:00:01+00:00"}, 1.0)
+    edited = memory(base | {"digest": "b", "run_id": "run-2", "time_utc": "2026-01-02T00:00:01+00:00"}, 2.0)
     values = []
     with Store(tmp_path / "store.sqlite") as store:
         for day, (digest, rows) in enumerate((("a", first), ("b", edited), ("a", [])), start=1):
@@ -313,10 +232,10 @@ def test_the_digest_that_a_run_requested_last_is_reported(make: Make, tmp_path: 
     assert values == [1.0, 2.0, 1.0, 3.0]
 
 
-def test_machines_are_never_pooled_and_are_named_where_there_are_several(make: Make) -> None:
+def test_machines_are_never_pooled_and_are_named_where_there_are_several() -> None:
     runs_of = {("plain", 10): [0.1] * 5, ("residual", 10): [0.1] * 5}
-    one = ladder(make, runs_of)
-    other = ladder(make, runs_of | {("plain", 10): [2.0] * 5}, machine="Other CPU")
+    one = ladder(runs_of)
+    other = ladder(runs_of | {("plain", 10): [2.0] * 5}, machine="Other CPU")
     both = pd.concat([one, other])
     table = Results(prepared(both)).trainability()
     assert set(table["n"]) == {5}
@@ -325,9 +244,9 @@ def test_machines_are_never_pooled_and_are_named_where_there_are_several(make: M
     assert len({panel.sheet for panel in success_rate(Results(prepared(both)))}) == 2
 
 
-def test_a_contest_that_went_on_on_another_machine_is_one(make: Make) -> None:
+def test_a_contest_that_went_on_on_another_machine_is_one() -> None:
     """Losses belong to no machine. Seconds do: those of the machine of most runs count."""
-    frame = ladder(make, {("plain", 10): [0.1] * 5, ("residual", 10): [0.1] * 5})
+    frame = ladder({("plain", 10): [0.1] * 5, ("residual", 10): [0.1] * 5})
     moved = frame["seed"].ge(3) & frame["trial"].isna()
     frame["machine"] = frame["machine"].mask(moved, "Other CPU")
     frame["value"] = frame["value"].mask(moved & frame["metric"].eq("step_seconds"), 9.0)
@@ -338,61 +257,42 @@ def test_a_contest_that_went_on_on_another_machine_is_one(make: Make) -> None:
     assert set(results.training_runs()["ran_on"]) == {"Example CPU, 2 cores", "Other CPU"}
 
 
-def test_a_depth_at_which_no_run_finished_ends_the_frontier(make: Make) -> None:
-    frame = ladder(make, {("plain", 10): [0.1] * 5, ("plain", 100): [0.1] * 5})
-    lost = [make["cell"]("trainability", "plain", "dense", 50, dataset="digits", recipe=make["ladder"], seed=seed)
+def test_a_depth_at_which_no_run_finished_ends_the_frontier() -> None:
+    frame = ladder({("plain", 10): [0.1] * 5, ("plain", 100): [0.1] * 5})
+    lost = [cell("trainability", "plain", "dense", 50, dataset="digits", recipe=LADDER, seed=seed)
             | {"metric": "", "status": "timeout"} for seed in range(5)]  # fmt: skip
-    row = of(Results(pd.concat([frame, make["frame"](lost)])).frontier(), block="plain")
+    row = of(Results(pd.concat([frame, frame_of(lost)])).frontier(), block="plain")
     assert (row["l_max"], row["l_max_censored"], row["l50_censored"]) == (10, "", "right")
-    assert math.isnan(of(Results(make["frame"](lost)).frontier(), block="plain")["l_max"])
+    assert math.isnan(of(Results(frame_of(lost)).frontier(), block="plain")["l_max"])
 
 
-def test_a_tuned_rate_at_the_edge_of_those_tried_is_reported(make: Make) -> None:
-    frame = ladder(make, {("plain", 10): [2.0] * 5, ("highway", 10): [0.1] * 5}, recipe={"rates": [0.01, 0.1]})
+def test_a_tuned_rate_at_the_edge_of_those_tried_is_reported() -> None:
+    frame = ladder({("plain", 10): [2.0] * 5, ("highway", 10): [0.1] * 5}, recipe={"rates": [0.01, 0.1]})
     assert set(Results(frame).trainability()["edge"]) == {"highest"}
     for recipe in ({"rates": [0.01, 0.1, 0.3]}, {"rate": 0.1, "rates": None}):
-        inside = ladder(make, {("highway", 10): [0.1] * 5}, recipe=recipe)
+        inside = ladder({("highway", 10): [0.1] * 5}, recipe=recipe)
         assert set(Results(inside).trainability()["edge"]) == {""}
 
 
-def test_a_variant_is_a_block_of_its_own(make: Make) -> None:
-    rows = make["memory"](make["cell"]("memory", "highway", "dense", 4), 1.0)
-    rows += make["memory"](
-        make["cell"]("memory", "highway", "dense", 4, block_options=json.dumps({"gate_bias": -2})), 2.0
-    )
-    assert list(Results(make["frame"](rows)).memory()["block"]) == ["highway", "highway gate_bias=-2"]
+def test_a_variant_is_a_block_of_its_own() -> None:
+    rows = memory(cell("memory", "highway", "dense", 4), 1.0)
+    rows += memory(cell("memory", "highway", "dense", 4, block_options=json.dumps({"gate_bias": -2})), 2.0)
+    assert list(Results(frame_of(rows)).memory()["block"]) == ["highway", "highway gate_bias=-2"]
 
 
-def test_blocks_are_listed_baseline_first_and_unknown_ones_last() -> None:
-    assert UNDESCRIBED.block_order(["zeta", "residual", "alpha", "highway init=he", "plain", "highway"]) == [
-        "plain", "highway", "highway init=he", "residual", "alpha", "zeta"]  # fmt: skip
-
-
-def test_a_frame_that_is_empty_or_no_results_is_refused(make: Make) -> None:
+def test_a_frame_that_is_empty_or_no_results_is_refused() -> None:
     with pytest.raises(NothingMeasured):
-        prepared(make["frame"]([]))
+        prepared(frame_of([]))
     with pytest.raises(BadInput, match="no column"):
         prepared(pd.DataFrame({"value": [1.0]}))
 
 
-def test_times_of_a_gpu_have_columns(make: Make) -> None:
-    frame = pair(make, "highway", [2 * x for x in PLAIN])
+def test_times_of_a_gpu_have_columns() -> None:
+    frame = frame_of(timed({"plain": 1.0, "highway": 2.0}))
     first = frame[(frame["metric"] == "step_time") & (frame["block"] == "highway")]
     added = [
-        first.assign(metric="gpu_time", value=0.001, low=0.0009, high=0.002),
-        first.assign(metric="gpu_ratio", value=1.7, low=1.6, high=1.8),
-        first.assign(metric="clock_rate", value=1.98e9, low=1.9e9, high=1.99e9),
-        first.assign(metric="capped", value=3.0, message="heat"),
+        first.assign(metric=metric, value=value, message=message)
+        for metric, value, message in (("gpu_ratio", 1.7, ""), ("clock_rate", 1.98e9, ""), ("capped", 3.0, "heat"))
     ]
-    whole = pd.concat([frame, *added], ignore_index=True)
-    row = of(Results(whole).step_times(), block="highway")
+    row = of(Results(pd.concat([frame, *added], ignore_index=True)).step_times(), block="highway")
     assert (row["gpu_ratio"], row["clock_rate"], row["message"]) == (1.7, 1.98e9, "heat")
-
-
-def test_a_capped_clock_is_the_reason_for_a_missing_ratio(make: Make) -> None:
-    frame = pair(make, "highway", [2 * x for x in PLAIN])
-    ratio = (frame["metric"] == "plain_ratio") & (frame["block"] == "highway")
-    frame.loc[ratio, ["low", "high"]] = math.nan
-    frame.loc[ratio, "message"] = f"{ALL_CAPPED} (heat)"
-    row = of(Results(frame).step_times(), block="highway")
-    assert (math.isnan(row["ratio"]), row["ratio_gap"]) == (True, ALL_CAPPED)

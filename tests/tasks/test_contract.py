@@ -10,7 +10,7 @@ from highway_bench.cell import MODES, Cell, Mode
 from highway_bench.errors import BadInput
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
-from highway_bench.tasks import Measurement, Metric, StepTask, tasks
+from highway_bench.tasks import Measurement, StepTask, tasks
 from highway_bench.tasks.modes import EXECUTION_MODES
 from tests.combinations import TASKS
 
@@ -28,17 +28,8 @@ def test_metrics_have_a_unit_and_a_label(name: str) -> None:
         assert metric.unit
         assert metric.label
         assert metric.unit == "1" or not metric.percent
-    with pytest.raises(ValueError, match=f"^task '{name}' gives the metric 'speed', which it does not declare$"):
+    with pytest.raises(ValueError, match="speed"):
         task.metric("speed")
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_words_say_what_they_are_and_mean(name: str) -> None:
-    for word in tasks.get(name).recipe_words.values():
-        assert word.help.endswith(".")
-        assert word.says
-        assert word.type != "value"
-        assert (word.bounds is not None) == ("number" in word.type)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -53,23 +44,18 @@ def test_a_cell_has_a_cost(name: str) -> None:
 def test_what_a_cell_cannot_be_is_refused(name: str) -> None:
     task, cell = tasks.get(name), CELLS[name]
     task.check(cell)
-    with pytest.raises(BadInput, match=f"^task '{name}' has no recipe word 'stepz'; "):
+    with pytest.raises(BadInput, match="stepz"):
         task.check(cell.but(recipe={**cell.recipe, "stepz": 3}))
     if isinstance(task, StepTask):
-        with pytest.raises(BadInput, match=f"^unknown mode 'jit'; known: {', '.join(MODES)}$"):
+        with pytest.raises(BadInput, match="jit"):
             task.check(cell.but(mode="jit"))
-        with pytest.raises(BadInput, match=r"^unknown phase None; known: forward"):
+        with pytest.raises(BadInput, match="phase"):
             task.check(cell.but(phase=None))
 
 
 def test_every_mode_says_how_a_step_is_called() -> None:
     assert tuple(EXECUTION_MODES) == MODES == get_args(Mode)
     assert [name for name, mode in EXECUTION_MODES.items() if mode.compiles] == ["compile"]
-
-
-def test_a_label_is_the_name_unless_it_is_given() -> None:
-    assert Metric("step_time", "s").label == "step time"
-    assert Metric("step_time", "s", label="time").label == "time"
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])

@@ -19,7 +19,6 @@ from highway_bench.network import build
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.tasks import Measurement, tasks
 from highway_bench.tasks._gated_layers import NetworkRecord, gate_biases, gates_of, layer_positions, lesions
-from highway_bench.tasks.training_cells import SEARCH_SEED
 from highway_bench.training.checkpoint import CheckpointFolder
 from highway_bench.training.evaluation import evaluate
 from tests.combinations import CORE, IN_DENSE
@@ -179,36 +178,10 @@ def test_it_trains_as_trainability_does(digits: MakeCell) -> None:
     assert result["intact_loss", "", 0.0] == intact.loss
 
 
-def test_the_rate_is_tuned_by_trainabilitys_own_trials(digits: MakeCell) -> None:
-    one = digits(rate="tuned", rates=[0.1, 0.01], seed=4)
-    trials = TASK.needs(one)
-    assert [(trial.task, trial.recipe["rate"], trial.seed) for trial in trials] == [
-        ("trainability", 0.1, SEARCH_SEED),
-        ("trainability", 0.01, SEARCH_SEED),
-    ]
-    ended = {trial: {"success": 0.0, "final_loss": loss} for trial, loss in zip(trials, (2.0, 1.0), strict=True)}
-    ran = TASK.resolve(one, ended)
-    assert (ran.task, ran.recipe["rate"], ran.seed) == ("gates", 0.01, 4)
-
-
 def test_a_run_that_diverges_has_no_values_by_layer(digits: MakeCell) -> None:
-    result = run(digits("residual", depth=60, optimiser="sgd", rate=1e6))
+    result = run(digits("residual", depth=10, optimiser="sgd", rate=1e6))
     assert {one.status for one in result if one.metric == "final_loss"} == {Status.DIVERGED}
     assert not any(one.axis == "layer" for one in result)
-
-
-@pytest.mark.parametrize(("family", "dataset"), [("conv", "digits"), ("transformer", "digits"), ("bilstm", "adding")])
-def test_other_families(digits: MakeCell, family: str, dataset: str) -> None:
-    small: dict[str, Any] = {"width": 8, "depth": 2, "steps": 2, "batch_size": 20}
-    if dataset == "adding":
-        small |= {"seq_len": 6, "recipe": {"dataset": {"size": 40, "test_size": 20}}}
-    result = run(digits(family=family, dataset=dataset, **small))
-    layers = 4 if family == "transformer" else 2
-    for metric in ("gate_bias_end", "gate_activity", "stream_change", "lesion_loss"):
-        assert list(by_layer(result, metric)) == list(range(1, layers + 1))
-    classes = dataset == "digits"
-    assert len(by_layer(result, "gate_class_spread")) == (layers if classes else 0)
-    assert len(by_layer(result, "lesion_error")) == (layers if classes else 0)
 
 
 @pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from highway_bench.cell import Cell
-from highway_bench.tasks import Skip, tasks
+from highway_bench.tasks import tasks
 from highway_bench.tasks._step import StackStep
 from tests.combinations import IN_DENSE, combinations
 
@@ -55,20 +55,6 @@ def test_a_replayed_graph_gives_what_eager_gives(
     work.step()
     with torch.no_grad():
         torch.testing.assert_close(recorded, work.network(work.x))
-
-
-def test_a_replayed_training_step_is_skipped(cell: MakeCell) -> None:
-    with pytest.raises(Skip, match="does not capture the training step's optimiser"):
-        StackStep(cell("throughput", device="cuda", mode="cudagraph", phase="train-step"))
-
-
-def test_restoring_puts_the_weights_back(cell: MakeCell) -> None:
-    work = StackStep(cell("throughput", device="cuda", phase="train-step"))
-    start = [p.detach().clone() for p in work.parameters]
-    work.step()
-    assert not any(torch.equal(a, b) for a, b in zip(start, work.parameters, strict=True))
-    work.restore()
-    assert all(torch.equal(a, b) for a, b in zip(start, work.parameters, strict=True))
 
 
 def test_memory_comes_from_the_allocator(cell: MakeCell) -> None:
@@ -124,17 +110,3 @@ def test_a_timed_cell_has_the_times_of_the_gpu(cell: MakeCell) -> None:
     for name in ("step_time", "gpu_time", "gpu_ratio", "clock_rate", "capped"):
         assert result[name].value is not None, (name, result[name].message)
     assert result["gpu_time"].value < result["step_time"].value  # type: ignore[operator]
-
-
-@pytest.mark.parametrize("family", ["attention", "transformer"])
-def test_attention_trains_in_a_population(cell: MakeCell, family: str) -> None:
-    cells = [
-        cell(
-            "trainability", "pre-norm", family, dataset="digits", device="cuda", batch_size=50, width=16, steps=10,
-            rate=0.01, together=2, seed=seed,
-        )
-        for seed in range(2)
-    ]  # fmt: skip
-    for outcome in tasks.get("trainability").measure(cells):
-        assert outcome.error is None
-        assert {one.metric: one.value for one in outcome.measurements}["together"] == 2.0

@@ -11,7 +11,6 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.errors import BadInput
 from highway_bench.tasks import Skip, tasks
 
 MakeCell = Callable[..., Cell]
@@ -53,29 +52,15 @@ def test_a_run_stores_bits_per_byte_and_its_target(language: Callable[..., Cell]
 
 def test_a_run_succeeds_at_the_trigrams_loss(language: Callable[..., Cell]) -> None:
     target = float(scalars(language(family_options=CAUSAL))["success_loss"] or 0)
-    trained = scalars(language(family_options=CAUSAL, steps=400, depth=2, width=32))
+    trained = scalars(language(family_options=CAUSAL, steps=200, depth=2, width=32))
     assert float(trained["final_loss"] or 9) <= target
     assert trained["success"] == 1.0
     assert scalars(language(family_options=CAUSAL))["success"] == 0.0
 
 
-@pytest.mark.parametrize(
-    ("family", "reason"),
-    [
-        ("transformer", "family 'transformer' reads later steps, .* of this data set; set its option causal$"),
-        ("bilstm", "family 'bilstm' reads later steps, which are the targets of this data set$"),
-        ("dense", "family 'dense' takes vectors, but the data set has tokens$"),
-    ],
-)
+@pytest.mark.parametrize(("family", "reason"), [("transformer", "causal"), ("bilstm", "later"), ("dense", "tokens")])
 def test_a_family_that_would_see_the_targets_is_skipped(
     language: Callable[..., Cell], family: str, reason: str
 ) -> None:
     with pytest.raises(Skip, match=reason):
         TASK.prepare(language(family))
-
-
-def test_a_text_that_does_not_exist(language: Callable[..., Cell], tmp_path: Path) -> None:
-    one = language(family_options=CAUSAL)
-    recipe = {**one.recipe, "dataset": {"path": str(tmp_path / "none")}}
-    with pytest.raises(BadInput, match=r"none: there is no such file or folder$"):
-        TASK.prepare(one.but(recipe=recipe))

@@ -39,13 +39,6 @@ def test_a_row_has_one_number_for_each_earlier_branch(cell: MakeCell) -> None:
     assert [sum(row) for row in rows(result, "mixing_share_end").values()] == pytest.approx([1, 1, 1], abs=1e-4)
 
 
-@pytest.mark.parametrize("family", ["conv", "bilstm"])
-def test_other_families(cell: MakeCell, family: str) -> None:
-    result = measured(cell, "pre-norm", family=family, width=4, steps=2)
-    for when in ("start", "end"):
-        assert flat(result, f"mixing_{when}") == pytest.approx([1] * 6)
-
-
 def test_deep_networks_have_rows_of_some_layers(cell: MakeCell) -> None:
     result = measured(cell, "residual", depth=30, steps=2)
     assert list(rows(result, "mixing_start")) == [1, *range(3, 31, 3)]
@@ -54,21 +47,6 @@ def test_deep_networks_have_rows_of_some_layers(cell: MakeCell) -> None:
 def test_numbers_that_are_not_finite_are_null() -> None:
     assert row_measurement("mixing_end", [float("nan"), 2.0], 2).samples == [None, 2.0]
     assert row_measurement("mixing_end", [float("nan")], 1).value is None
-
-
-@pytest.mark.parametrize(
-    ("block", "options", "bias"),
-    [("gru-gate", {}, -2), ("highway-free", {"gate_bias": -3.0}, -3), ("highway", {"gate_bias": -4.0}, -4)],
-)
-def test_every_gated_block_shows_its_gates_by_layer(
-    cell: MakeCell, block: str, options: dict[str, Any], bias: float
-) -> None:
-    result = measured(cell, block, block_options=options)
-    values = {metric: {one.index: one.value for one in result if one.metric == metric}
-              for metric in ("gate_bias_start", "gate_bias_end", "gate_activity")}  # fmt: skip
-    assert values["gate_bias_start"] == pytest.approx({1: bias, 2: bias, 3: bias})
-    assert list(values["gate_activity"]) == list(values["gate_bias_end"]) == [1, 2, 3]
-    assert all(0 < value < 0.5 for value in values["gate_activity"].values() if value is not None)
 
 
 def test_the_start_has_a_gru_s_gates_and_the_change_of_the_stream(cell: MakeCell) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-import torch
 
 from highway_bench.cell import Cell
-from highway_bench.data import DataSet
 from highway_bench.tasks import predicted_costs as predicting
 from highway_bench.tasks import tasks
-from highway_bench.tasks.predicted_costs import SETUP, predicted_seconds, step_seconds
+from highway_bench.tasks.predicted_costs import SETUP, predicted_seconds
 
 MakeCell = Callable[..., Cell]
 
@@ -27,17 +25,6 @@ def test_a_step_is_a_line_in_the_depth(trained: Cell, monkeypatch: pytest.Monkey
     monkeypatch.setattr(predicting, "step_seconds", lambda cell, dataset: 1.0 / cell.depth)  # disturbed
     assert predicted_seconds(trained) == pytest.approx(SETUP + 100 / 24)
     assert predicted_seconds(trained.but(depth=5)) == pytest.approx(SETUP + 100 / 5)
-
-
-def test_steps_are_timed_in_the_cells_threads(trained: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads, seen = torch.get_num_threads(), []
-    network = predicting.cell_network
-    monkeypatch.setattr(predicting, "cell_network", lambda cell: seen.append(torch.get_num_threads()) or network(cell))
-    dataset = predicting.cell_dataset(trained)
-    assert isinstance(dataset, DataSet)
-    assert step_seconds(trained.but(depth=2, threads=threads + 1), dataset) > 0
-    assert seen == [threads + 1]
-    assert torch.get_num_threads() == threads
 
 
 @pytest.mark.parametrize("changes", [{"device": "cuda"}, {"dataset": None}, {"recipe": {}}])

@@ -19,7 +19,7 @@ from highway_bench.families import make_family
 from highway_bench.matching import mismatch
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, Skip, tasks
-from highway_bench.tasks.trainability import Trainability, TrainingWork, curve
+from highway_bench.tasks.trainability import TrainingWork, curve
 from highway_bench.tasks.training_cells import SEARCH_SEED
 
 MakeCell = Callable[..., Cell]
@@ -172,23 +172,10 @@ def test_a_kept_last_batch_counts_by_its_items(digits: MakeCell) -> None:
     assert training.epoch_losses() == [pytest.approx(items % size / items)]
 
 
-@pytest.mark.parametrize("word", [{"evaluate": "often"}, {"last_batch": "half"}])
-def test_words_that_a_recipe_does_not_know(digits: MakeCell, word: dict[str, str]) -> None:
-    cell = digits(steps=2)
-    with pytest.raises(BadInput, match=next(iter(word))):
-        run(cell.but(recipe={**cell.recipe, **word}))
-
-
 def test_a_rate_of_a_million_diverges(digits: MakeCell) -> None:
-    result = run(digits("residual", depth=20, optimiser="sgd", rate=1e6, steps=50))
+    result = run(digits("residual", depth=20, optimiser="sgd", rate=1e6))
     assert scalars(result)["final_loss"] is None
     assert {m.status for m in result if m.metric == "success"} == {Status.DIVERGED}
-
-
-def test_a_deep_plain_net_stalls(digits: MakeCell) -> None:
-    result = run(digits("plain", depth=40, optimiser="sgd", rate=1e-3, steps=30))
-    assert {m.status for m in result if m.metric == "success"} == {Status.STALLED}
-    assert float(scalars(result)["final_loss"] or 0) > 1.0
 
 
 def test_one_seed_gives_one_run(digits: MakeCell) -> None:
@@ -249,33 +236,23 @@ def test_no_block_is_tuned_on_fewer_rates(digits: MakeCell, ended: dict[str, flo
     """A trial that ran out of time, or of memory, left no verdict: it has not diverged."""
     one = digits(seed=4, **TUNED)
     result = {trial: {"final_loss": 0.2, "success": 1.0} for trial in TASK.needs(one)}
-    with pytest.raises(BadInput, match=r"^the search's trial at rate 0.1 did not finish$"):
+    with pytest.raises(BadInput, match=r"rate 0\.1"):
         TASK.resolve(one, {**result, TASK.needs(one)[1]: ended})
 
 
-@pytest.mark.parametrize("layout", ["conv-highway", "vgg"])
-def test_a_trial_of_a_deep_architecture_did_not_finish(cell: MakeCell, layout: str) -> None:
-    """No architecture of three stages has a depth of 1."""
-    one = cell("trainability", family="conv", depth=9, dataset="mnist", **(TUNED | {"layout": layout}))
-    if layout == "vgg":
-        with pytest.raises(Skip, match=r"takes images of 32 × 32 pixels or more, not inputs of \(1, 28, 28\)$"):
-            TASK.resolve(one, {})
-    else:
-        with pytest.raises(BadInput, match=r"^the search's trial at rate 0.3 did not finish$"):
-            TASK.resolve(one, {})
-
-
-def test_a_pair_that_makes_no_sense_is_skipped_with_its_search(cell: MakeCell) -> None:
-    with pytest.raises(Skip, match="family 'dense' takes vectors, but the data set has series"):
-        TASK.resolve(cell("trainability", dataset="adding", **TUNED), {})
+SMALL = {"size": 40, "test_size": 20, "length": 6}
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
 @pytest.mark.parametrize(
-    ("family", "dataset"), [("dense", "digits"), ("conv", "digits"), ("bilstm", "adding"), ("transformer", "copy")]
+    ("family", "dataset", "options"),
+    [("dense", "digits", {}), ("conv", "digits", {}), ("bilstm", "adding", SMALL), ("transformer", "copy", SMALL)],
 )
-def test_data_are_cast_to_the_networks_dtype(digits: MakeCell, dtype: str, family: str, dataset: str) -> None:
-    result = scalars(run(digits(family=family, dataset=dataset, dtype=dtype, width=8, steps=2, batch_size=4)))
+def test_data_are_cast_to_the_networks_dtype(
+    digits: MakeCell, dtype: str, family: str, dataset: str, options: dict[str, int]
+) -> None:
+    small = {"width": 8, "steps": 2, "batch_size": 4, "recipe": {"dataset": options}}
+    result = scalars(run(digits(family=family, dataset=dataset, dtype=dtype, **small)))
     assert result["final_loss"] is not None
     assert result["test_loss"] is not None
 
@@ -286,55 +263,25 @@ def test_the_mismatch_of_flops_is_at_the_steps_of_the_data(digits: MakeCell) -> 
     assert scalars(run(one))["budget_mismatch"] == pytest.approx(expected)
 
 
-def test_a_search_from_end_to_end(digits: MakeCell) -> None:
-    one = digits(seed=1, steps=30, **(TUNED | {"rates": [1e6, 0.1]}))
-    result = {trial: scalars(run(trial)) for trial in TASK.needs(one)}
-    resolved = TASK.resolve(one, result)
-    assert resolved.recipe["rate"] == 0.1
-    assert scalars(run(resolved))["rate"] == 0.1
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rate": "tuned"}, "a recipe with rate 'tuned' needs a list of rates to try"),
-        ({"rate": "tuned", "rates": []}, "a recipe with rate 'tuned' needs a list of rates to try"),
-    ],
-)
-def test_an_invalid_search(digits: MakeCell, changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(BadInput, match=message):
-        TASK.needs(digits(**changes))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"dataset": None}, "^trainability needs a data set$"),
-        ({"rate": "tuned", "rates": [0.1]}, "^the rate 'tuned' is no number: it must be resolved before training$"),
-        ({"batch_size": 5_000}, "^a batch of 5000 is larger than the .* training items$"),
-        ({"optimiser": "lion"}, "^a recipe's optimiser must be sgd or adam or adamw, not 'lion'$"),
-        ({"threshold": "abc"}, "^a recipe's threshold must be a number above 0, not 'abc'$"),
-        ({"dtype": "int8"}, "unknown dtype 'int8'"),
-        ({"device": "mps"}, "unknown device 'mps'"),
+        ({"dataset": None}, "data set"),
+        ({"rate": "tuned", "rates": [0.1]}, "tuned"),
+        ({"batch_size": 5_000}, "5000"),
+        ({"dtype": "int8"}, "int8"),
     ],
 )
 def test_bad_input(digits: MakeCell, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
-        TASK.prepare(digits(**changes))
+        run(digits(**changes))
+
+
+def test_a_search_needs_rates(digits: MakeCell) -> None:
+    with pytest.raises(BadInput, match="rates"):
+        TASK.needs(digits(rate="tuned"))
 
 
 def test_a_pair_that_makes_no_sense_is_skipped(cell: MakeCell) -> None:
-    with pytest.raises(Skip, match="family 'dense' takes vectors, but the data set has series"):
+    with pytest.raises(Skip, match="dense"):
         TASK.prepare(cell("trainability", dataset="adding", seq_len=12, **ADAM))
-
-
-def test_estimates_grow_with_depth_and_steps(digits: MakeCell) -> None:
-    task = Trainability()
-    shallow, deep, long = (
-        task.cost(digits(depth=depth, steps=steps)).seconds for depth, steps in ((2, 20), (50, 20), (2, 5_000))
-    )
-    assert shallow < deep
-    assert shallow < long
-    own = digits(family="torch.nn:Identity", family_options={"kind": "vector"})
-    assert task.cost(digits()).seconds < task.cost(own).seconds < task.cost(digits(family="conv")).seconds
-    assert task.timeout(digits(depth=50)) > task.cost(digits(depth=50)).seconds

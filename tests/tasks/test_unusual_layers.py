@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -64,7 +62,7 @@ def test_bytes_are_counted(cell: MakeCell, layer: str) -> None:
 @pytest.mark.parametrize("optimiser", ["sgd", "adam", "adamw"])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_they_train(cell: MakeCell, layer: str, optimiser: str) -> None:
-    words = {"dataset": "digits", "steps": 12, "rate": 0.01, "optimiser": optimiser, "clip": 1.0, "batch_size": 20}
+    words = {"dataset": "digits", "steps": 4, "rate": 0.01, "optimiser": optimiser, "clip": 1.0, "batch_size": 20}
     (outcome,) = tasks.get("trainability").measure([cell("trainability", "pre-norm", layer, **words)])
     assert outcome.error is None
     losses = [each.value for each in outcome.measurements if each.metric == "loss"]
@@ -83,23 +81,3 @@ def test_what_trains_is_matched(cell: MakeCell, layer: str, parameters: int) -> 
     reference = f"{unusual_layers.__name__}:{layer}"
     assert make_family(reference).sublayers[0].transform_parameters(8) == parameters
     assert StackStep(cell("throughput", "plain", reference, depth=3)).params == 3 * parameters
-
-
-def test_every_run_that_a_population_cannot_train_says_why(cell: MakeCell) -> None:
-    """The layer calls all of its parts at first, which only training shows to be not always so."""
-    words: dict[str, Any] = {"dataset": "digits", "steps": 4, "rate": 0.05, "dtype": "float64", "together": 8}
-    family = {"family_options": {"vmap": True}}
-    cells = [cell("trainability", "residual", LAYERS[2], seed=seed, **words, **family) for seed in range(3)]
-    together = list(tasks.get("trainability").measure(cells))
-    assert [outcome.cell for outcome in together] == cells
-    for outcome in together:
-        (alone,) = tasks.get("trainability").measure([outcome.cell.but(recipe={**outcome.cell.recipe, "together": 1})])
-        assert outcome.error is alone.error is None
-        assert final_loss(outcome) == final_loss(alone)
-        (row,) = (one for one in outcome.measurements if one.metric == "together")
-        assert row.value == 1.0
-        assert re.match(r"^trained by itself: no gradient reaches body\.joins\.", row.message or "")
-
-
-def final_loss(outcome: Any) -> float:
-    return next(float(one.value) for one in outcome.measurements if one.metric == "final_loss")
