@@ -37,7 +37,7 @@ def check(
 
     from highway_bench.block_check import check_block
     from highway_bench.blocks import blocks
-    from highway_bench.execution.progress_bar import stderr_console
+    from highway_bench.execution.progress import stderr_console
     from highway_bench.families import select_families
     from highway_bench.plugins import load_plugins
 

@@ -48,7 +48,7 @@ def compare_my_block(
     from highway_bench.comparison.my_block import COMMITTED, block_in, chosen_references
     from highway_bench.comparison.my_block import compare_my_block as compare
     from highway_bench.comparison.rungs import instead_of
-    from highway_bench.execution.progress_bar import showing_progress
+    from highway_bench.execution.progress import showing_progress
 
     if dry_run:
         name = block_in(file, block)

@@ -47,7 +47,7 @@ def decide(
     """
     from highway_bench.decide.protocol import Trainer, get_part
     from highway_bench.decide.tables import tables as decide_tables
-    from highway_bench.execution.progress_bar import showing_progress
+    from highway_bench.execution.progress import showing_progress
     from highway_bench.frames.results import open_results
     from highway_bench.report.format import listed
 

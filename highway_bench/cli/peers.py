@@ -42,7 +42,7 @@ def peers(
     A peer whose outputs or gradients are not ours is an error, and is not timed. Stored cells are not measured again.
     keras and x-transformers: pip install highway-bench[peers].
     """
-    from highway_bench.execution.progress_bar import showing_progress
+    from highway_bench.execution.progress import showing_progress
     from highway_bench.peers.comparison import plan_of
     from highway_bench.peers.table import peer_table, peer_tables
 

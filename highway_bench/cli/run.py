@@ -76,8 +76,8 @@ def run(
     Options narrow or change the profile. Those with several values may be repeated: --depth 10 --depth 50. Stored cells
     are not measured again, so after an interruption the same command resumes.
     """
-    from highway_bench.execution.progress_bar import showing_progress
-    from highway_bench.execution.rerun import FAILED
+    from highway_bench.execution.progress import showing_progress
+    from highway_bench.execution.schedule import FAILED
     from highway_bench.plan.plan import Plan
 
     plan = Plan.of(profile, Selection.of(**options), plugin or ())
@@ -124,7 +124,7 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
             }
         )
         return
-    from highway_bench.execution.progress_text import duration
+    from highway_bench.execution.progress import duration
     from highway_bench.provenance.free_memory import PROCESS_BYTES, gib
 
     numbers = Counter((cell.task, cell.family, cell.dataset or "") for cell in estimate.cells)
@@ -142,7 +142,7 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
 
 def print_results(result: RunResult, store: Path, exit_status: int, *, as_json: bool, details: bool) -> None:
     """Print the tables of the rows, the number of cells by status, and the next command."""
-    from highway_bench.execution.progress_text import duration
+    from highway_bench.execution.progress import duration
 
     summary = result.summary
     counts = {str(status): count for status, count in summary.counts.items()}

@@ -20,7 +20,7 @@ def status(store: StorePath = STORE, json: AsJson = False) -> None:
 
     The run may be running, in another terminal, or have been interrupted; it is not disturbed.
     """
-    from highway_bench.execution.progress_text import counted, time_left
+    from highway_bench.execution.progress import counted, time_left
     from highway_bench.results.run_status import run_status
 
     now = run_status(store)

@@ -20,9 +20,8 @@ from highway_bench.decide.seconds import equal_seconds, step_ratios, timing_cell
 from highway_bench.decide.vision import vision
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.engines import AnyEngine
-from highway_bench.execution.needs import with_needs
 from highway_bench.execution.progress import Event
-from highway_bench.execution.schedule import Schedule
+from highway_bench.execution.schedule import Schedule, with_needs
 from highway_bench.plan.plan import Plan, RunResult, opened
 from highway_bench.report.format import counted
 from highway_bench.results.schema import COLUMNS

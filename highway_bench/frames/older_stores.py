@@ -1,7 +1,7 @@
 """Defaults for rows whose runs describe nothing: those of version 0.1.0, and frames without runs.
 
 Blocks, families and metrics declare these facts themselves, and each run records them in its store
-(``execution/descriptions.py``). New entries need nothing here.
+(``execution/record.py``). New entries need nothing here.
 """
 
 from __future__ import annotations

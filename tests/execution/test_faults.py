@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.execution import oom_killer, worker
+from highway_bench.execution import memory, worker
 from highway_bench.execution.engines import local
 from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.failure import death, failure
-from highway_bench.execution.oom_killer import oom_kills
+from highway_bench.execution.memory import oom_kills
 from highway_bench.execution.runner import run_cells
 from highway_bench.provenance import memory_cgroup as cgroups
 from highway_bench.results import DiskError, Store
@@ -97,7 +97,7 @@ def memory_cgroup(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
                 (path / name).write_text(str(LIMITS[name]), encoding="ascii")
             if limits:
                 group = cgroups.MemoryCgroup(version, root, path)
-                monkeypatch.setattr(oom_killer, "memory_cgroups", lambda group=group: [group])
+                monkeypatch.setattr(memory, "memory_cgroups", lambda group=group: [group])
                 assert oom_kills() == 0
                 yield path
                 return
@@ -167,7 +167,7 @@ def test_two_deaths_and_one_kill_by_the_kernel(monkeypatch: pytest.MonkeyPatch) 
 def test_the_cgroup_counts_before_the_machine(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, group: str, file: str
 ) -> None:
-    monkeypatch.setattr(oom_killer, "OF_MACHINE", tmp_path / "vmstat")
+    monkeypatch.setattr(memory, "OF_MACHINE", tmp_path / "vmstat")
     monkeypatch.setattr(cgroups, "GROUPS", tmp_path / "cgroup")
     monkeypatch.setattr(cgroups, "MOUNTED", tmp_path / "mounted")
     assert oom_kills() is None

@@ -10,9 +10,7 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.execution import runner
-from highway_bench.execution.log_file import LogFile
-from highway_bench.execution.progress import Event, Finished, Started
-from highway_bench.execution.progress_bar import showing_progress
+from highway_bench.execution.progress import Event, Finished, LogFile, Started, showing_progress
 from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
 from highway_bench.results.run_status import RunStatus, run_status

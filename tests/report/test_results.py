@@ -88,7 +88,7 @@ def test_results_of_a_store_and_of_its_rows_are_the_same(make: Make, tmp_path: P
 
 def test_what_the_registries_declare_travels_with_a_run() -> None:
     pytest.importorskip("torch", reason="registries of blocks need torch; nox -s torch-free has none")
-    from highway_bench.execution.descriptions import descriptions
+    from highway_bench.execution.record import descriptions
 
     cells = [
         Cell(task=task, block="plain", family="dense", depth=2, width=8, nominal_width=8, dataset=dataset)

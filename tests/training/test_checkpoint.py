@@ -19,9 +19,8 @@ import pytest
 import torch
 
 from highway_bench.cell import Cell
-from highway_bench.execution.rerun import Rerun
 from highway_bench.execution.runner import run_cells
-from highway_bench.execution.schedule import Schedule
+from highway_bench.execution.schedule import Rerun, Schedule
 from highway_bench.results import Store
 from highway_bench.tasks import tasks
 from highway_bench.training import checkpoint

@@ -1,13 +1,23 @@
-"""Memory check: whether a worker has the memory for a cell, before the cell runs.
+"""Memory: whether a worker has it for a cell, before the cell runs, and whom the kernel ends where it runs out.
 
-Without it the kernel would end processes, or the machine would swap, before there is a row.
+Without the check the kernel would end processes, or the machine would swap, before there is a row. The memory cgroup
+of this process counts only its own kills: the machine's counter also grows with a process of another container.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
+
 from highway_bench.cell import Cell
 from highway_bench.provenance.free_memory import USABLE, gib, usable_bytes
+from highway_bench.provenance.memory_cgroup import memory_cgroups
 from highway_bench.tasks.base import Task
+
+OF_MACHINE = Path("/proc/vmstat")
+COUNTERS = {1: "memory.oom_control", 2: "memory.events"}  # the file of a memory cgroup, by version
+ADJUSTMENT = Path("/proc/self/oom_score_adj")
+FIRST = 500  # of 1000: before a process of equal size that has the usual 0
 
 
 def lack_of_memory(task: Task, cell: Cell, *, compiles: bool) -> str | None:
@@ -39,3 +49,23 @@ def usable_on_gpu(device: str) -> int | None:
     free, _ = torch.cuda.mem_get_info(device)
     cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return int(USABLE * (free + cached))
+
+
+def oom_kills() -> int | None:
+    """Processes that the kernel has ended for lack of memory, in the memory cgroup of this process where there is one,
+    else on this machine; ``None`` where the kernel does not say."""
+    for path in (*(group.folder / COUNTERS[group.version] for group in memory_cgroups()), OF_MACHINE):
+        with suppress(OSError):
+            lines = path.read_text(encoding="ascii").splitlines()
+            return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), None)
+    return None
+
+
+def take_this_process_first() -> None:
+    """Let the kernel end this process, and not the one that started it, where memory runs out.
+
+    A process that Ray starts has the highest value already; among equals the kernel ends the largest.
+    """
+    with suppress(OSError, ValueError):  # not Linux
+        inherited = int(ADJUSTMENT.read_text(encoding="ascii"))
+        ADJUSTMENT.write_text(str(max(FIRST, inherited)), encoding="ascii")
