@@ -1,4 +1,4 @@
-"""The command line: one command per file, each calls the Python API.
+"""The command line: each command calls the Python API.
 
 Importing it, and ``--help``, import neither torch nor pandas: commands import what they need when they run.
 
@@ -17,25 +17,16 @@ import typer
 
 from highway_bench import __version__
 from highway_bench.cli import (
-    advise,
-    answer,
-    check,
-    compare_my_block,
+    connections,
     data,
     decide,
-    export,
+    entries,
     history,
-    listing,
-    new_block,
     peers,
     report,
     reproduce,
-    results,
     run,
-    serve,
-    show,
-    status,
-    store_care,
+    stores,
 )
 from highway_bench.cli._errors import Commands, work_here
 
@@ -78,40 +69,40 @@ def add(to: typer.Typer, name: str, command: Callable[..., Any], example: str) -
     to.command(name, epilog=f"Example: {example}")(command)
 
 
-add(app, "answer", answer.answer, "highway-bench answer transformer --depth 12 --for time")
-add(app, "export", export.export, "highway-bench export rezero --depth 48")
-add(app, "list", listing.list_entries, "highway-bench list blocks")
-add(app, "show", show.show, "highway-bench show highway --family conv --depth 10")
+add(app, "answer", connections.answer, "highway-bench answer transformer --depth 12 --for time")
+add(app, "export", connections.export, "highway-bench export rezero --depth 48")
+add(app, "list", entries.list_entries, "highway-bench list blocks")
+add(app, "show", entries.show_network, "highway-bench show highway --family conv --depth 10")
 add(
     app,
     "run",
     run.run,
     "highway-bench run throughput memory --block plain --block 'highway*' --family dense --depth 10 --depth 50",
 )
-add(app, "status", status.status, "highway-bench status --store reports/results.sqlite")
+add(app, "status", stores.status, "highway-bench status --store reports/results.sqlite")
 add(app, "report", report.report, "highway-bench report --store reports/results.sqlite --out reports/page")
 add(app, "decide", decide.decide, "highway-bench decide --part vision --family conv --dry-run")
-add(app, "compare-my-block", compare_my_block.compare_my_block, "highway-bench compare-my-block my_gate.py")
-add(app, "advise", advise.advise, "highway-bench advise transformer --depth 12 --minutes 10")
+add(app, "compare-my-block", decide.compare_my_block, "highway-bench compare-my-block my_gate.py")
+add(app, "advise", connections.advise, "highway-bench advise transformer --depth 12 --minutes 10")
 add(app, "peers", peers.peers, "highway-bench peers sequential two-linear-maps --width 50 --mode eager")
 add(app, "reproduce", reproduce.reproduce, "highway-bench reproduce lecture --epochs 3")
-add(app, "new-block", new_block.new_block, "highway-bench new-block my-gate")
-add(app, "check", check.check, "highway-bench check my-gate --plugin my_gate.py")
+add(app, "new-block", entries.new_block, "highway-bench new-block my-gate")
+add(app, "check", entries.check, "highway-bench check my-gate --plugin my_gate.py")
 
 of_results = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-add(of_results, "show", results.show, "highway-bench results show --task memory --block highway")
-add(of_results, "export", results.export, "highway-bench results export rows.csv")
+add(of_results, "show", stores.show_rows, "highway-bench results show --task memory --block highway")
+add(of_results, "export", stores.export, "highway-bench results export rows.csv")
 add(
     of_results,
     "import",
-    results.import_files,
+    stores.import_files,
     "highway-bench results import docs/data --store reports/decide.sqlite",
 )
-add(of_results, "compact", results.compact, "highway-bench results compact docs/data")
-add(of_results, "merge", results.merge, "highway-bench results merge all.sqlite laptop.sqlite gpu.sqlite")
-add(of_results, "check", store_care.check, "highway-bench results check")
-add(of_results, "salvage", store_care.salvage, "highway-bench results salvage reports/results.sqlite whole.sqlite")
-add(of_results, "prune", store_care.prune, "highway-bench results prune --dry-run")
+add(of_results, "compact", stores.compact, "highway-bench results compact docs/data")
+add(of_results, "merge", stores.merge, "highway-bench results merge all.sqlite laptop.sqlite gpu.sqlite")
+add(of_results, "check", stores.check, "highway-bench results check")
+add(of_results, "salvage", stores.salvage, "highway-bench results salvage reports/results.sqlite whole.sqlite")
+add(of_results, "prune", stores.prune, "highway-bench results prune --dry-run")
 app.add_typer(
     of_results,
     name="results",
@@ -141,4 +132,4 @@ app.add_typer(
     help="Follow every block over commits and machines, with asv.",
     epilog="Example: highway-bench history run",
 )
-add(app, "serve", serve.serve, "highway-bench serve")
+add(app, "serve", report.serve, "highway-bench serve")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
 from highway_bench.cli._options import (
     AsJson,
@@ -22,6 +21,7 @@ from highway_bench.cli._options import (
     StrictSource,
     WorkerCount,
     engine_at,
+    with_options_of,
 )
 from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import BadInput

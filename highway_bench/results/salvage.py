@@ -40,13 +40,13 @@ RawRow = tuple[Any, ...]
 @dataclass
 class Salvaged:
     """What a salvage read: ``cells``, ``rows`` and ``runs`` that are in the new store; ``left_out``, the digests of
-    cells of which rows are or may be missing; the numbers of rows and records that are ``lost``."""
+    cells of which rows are or may be missing; the numbers of ``lost_rows`` and ``lost_runs``."""
 
     cells: int = 0
     rows: int = 0
     runs: int = 0
     left_out: set[str] = field(default_factory=set)
-    lost: int = 0
+    lost_rows: int = 0
     lost_runs: int = 0
 
 
@@ -192,7 +192,7 @@ def _valid(found: Iterable[RawRow | None], columns: list[str], done: Salvaged) -
     such rows, and for what cannot be read."""
     for values in found:
         if values is None or values[-1] or not DIGEST.fullmatch(values[columns.index("digest")]):
-            done.lost += 1
+            done.lost_rows += 1
             yield None
         else:
             yield dict.fromkeys(COLUMNS) | dict(zip(columns, values[:-1], strict=True))

@@ -1,5 +1,5 @@
-"""Ray and the nodes of its cluster: the module with our settings, what its errors say, and the nodes that run cells, with
-their resources, machine and versions."""
+"""Ray, with our settings and its errors in one line, and the nodes of its cluster that run cells, with their resources,
+machine and versions."""
 
 from __future__ import annotations
 
