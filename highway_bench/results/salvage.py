@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from highway_bench.errors import BadInput
-from highway_bench.results.integrity import conditions, is_record
-from highway_bench.results.migration import orders
+from highway_bench.results.integrity import conditions, is_record, orders
 from highway_bench.results.schema import COLUMNS, Row
 from highway_bench.results.store import Store, create_tables, quoted
 

@@ -21,11 +21,9 @@ from typing import TYPE_CHECKING, Any, Self
 from filelock import FileLock
 
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.results.attempts import attempts_in, stored
-from highway_bench.results.database import check_before_writing, connected, explained, is_written, locked
+from highway_bench.results.database import check_before_writing, connected, explained, is_written, locked, migrate
 from highway_bench.results.frames import ATTEMPT, SHARED, joined, packed
-from highway_bench.results.integrity import check_contents, check_schema, problems
-from highway_bench.results.migration import columns_of, migrate
+from highway_bench.results.integrity import check_contents, check_schema, columns_of, problems
 from highway_bench.results.schema import (
     COLUMNS,
     FAILURES,
@@ -39,7 +37,7 @@ from highway_bench.results.schema import (
     Status,
     worst,
 )
-from highway_bench.results.taking import Rows, Taken
+from highway_bench.results.taking import Rows, Taken, attempts_in, stored
 
 if TYPE_CHECKING:
     import pandas as pd

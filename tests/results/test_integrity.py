@@ -14,7 +14,7 @@ import pytest
 
 from highway_bench.errors import BadInput
 from highway_bench.results import COLUMNS, SCHEMA, Row, Store, integrity, row, salvage
-from highway_bench.results.migration import columns_of
+from highway_bench.results.integrity import columns_of
 
 PAGE = 4096
 CELLS, ROWS = 120, 12
