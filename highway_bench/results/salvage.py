@@ -15,7 +15,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -92,29 +92,30 @@ def salvage(damaged: str | os.PathLike[str], into: str | os.PathLike[str]) -> Sa
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that reads ``path``; if the first page is damaged, a copy that has one which fits."""
-    with closing(_connected(path)) as db:
+    with ExitStack() as opened:
+        db = opened.enter_context(closing(_connected(path)))
         try:
             db.execute('SELECT "digest", "metric", "axis", "status" FROM "rows" LIMIT 0')
-            whole = True
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
                 raise BadInput(f"{path} is a database, but no highway_bench store") from error
-            whole = False
-        if whole:
-            yield db
-    if not whole:
-        with tempfile.TemporaryDirectory() as folder:
-            copy = Path(folder) / "copy.sqlite"
-            shutil.copyfile(path, copy)
-            pages = list(_first_pages(Path(folder)))
-            for page in [*pages, pages[0]]:  # the last one where none fits
-                with copy.open("r+b") as out:
-                    out.write(page)
-                with closing(_connected(copy)) as db:
-                    if fits(db):
-                        break
-            with closing(_connected(copy)) as db:
-                yield db
+            folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+            db = opened.enter_context(closing(_connected(_with_first_page(path, folder))))
+        yield db
+
+
+def _with_first_page(path: Path, folder: Path) -> Path:
+    """A copy of ``path`` in ``folder`` with the first page that fits; where none does, that of a new store."""
+    copy = folder / "copy.sqlite"
+    shutil.copyfile(path, copy)
+    pages = list(_first_pages(folder))
+    for page in [*pages, pages[0]]:
+        with copy.open("r+b") as out:
+            out.write(page)
+        with closing(_connected(copy)) as db:
+            if fits(db):
+                break
+    return copy
 
 
 def _first_pages(folder: Path) -> Iterator[bytes]:
