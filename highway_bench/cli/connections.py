@@ -5,6 +5,7 @@ The first two read the results that come with the package; ``advise`` measures a
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
@@ -132,22 +133,14 @@ def advise(
     Compares as many connections and starts as the minutes allow, lists the others, and writes a page. Results are
     stored, so after an interruption the same command resumes, and run again it gives the same answer.
     """
-    options: dict[str, Any] = {
-        "depth": depth,
-        "minutes": minutes,
-        "data": data,
-        "data_options": assignments("--data-option", data_option),
-        "loss": loss,
-        "optimiser": optimiser,
-        "steps": steps,
-        "width": width,
-        "batch_size": batch_size,
+    given = locals() | {
         "block": block or (),
+        "data_options": assignments("--data-option", data_option),
         "family_options": assignments("--family-option", family_option),
-        "device": device,
-        "repetition": repetition,
-        "target": target,
     }
+    from highway_bench.advice.request import requested
+
+    options = {name: given[name] for name in inspect.signature(requested).parameters if name != "layer"}
     if dry_run:
         print_preview(layer, options, plugin or (), workers, as_json=json)
         return
