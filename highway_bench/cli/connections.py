@@ -194,7 +194,7 @@ def print_preview(layer: str, options: dict[str, Any], plugins: Any, workers: in
     ]
     facts, notes = about(request, fitted), notes_on(request, fitted, request.depth)
     title = f"{facts['layer']} ({facts['kind']}): {len(table)} connections, as far as time allows"
-    parts = [
+    parts: list[Printed] = [
         Table(title, ["block", "start", "width"], [list(row.values()) for row in table], right=["width"]),
         f"\n{' '.join(notes)}",
         f"{fitted.workers} at a time, {gib(fitted.workers * facts['bytes'])} in all",

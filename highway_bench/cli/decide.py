@@ -149,7 +149,7 @@ def compare_my_block(
     if dry_run:
         name = block_in(file, block)
         candidates = [instead_of(starts[0], name) for starts in chosen_references(part, family or ()).values()]
-        shapes = [
+        shapes: list[dict[str, Any]] = [
             {"family": one.template.family, "width": one.template.width, "depths": list(one.depths)}
             for one in candidates
         ]
