@@ -31,36 +31,6 @@ def by_depth(store: Store, metric: str = "loss") -> dict[int, dict[str, object]]
     return {row["depth"]: row for row in store.rows(metric=metric)}
 
 
-def test_every_cell_ends_in_rows(run: Run, store: Store, cell: MakeCell) -> None:
-    expected = {
-        "measure": ("ok", None),
-        "diverge": ("diverged", "at step 3"),
-        "skip": ("skipped", "makes no sense"),
-        "raise": ("failed", "RuntimeError: shapes do not fit (runner_fakes.py, line"),
-        "bad-input": ("failed", "no such width"),
-        "memory": ("oom", "MemoryError"),
-        "allocator": ("oom", "RuntimeError: DefaultCPUAllocator: can't allocate memory"),
-        "leave": ("failed", "SystemExit: 4"),
-        "interrupt": ("failed", "KeyboardInterrupt"),
-        "exit": ("crashed", "exit code 3"),
-        "exit-0": ("crashed", "the worker process left with exit code 0"),
-        "kill": ("crashed", "the worker process was ended by signal 9 (SIGKILL)"),
-        "hang": ("timeout", "stopped after 1 s"),
-        "undeclared": ("failed", "'speed', which it does not declare"),
-        "twice": ("failed", "two values for one metric"),
-        "nothing": ("failed", "measured nothing"),
-    }
-    cells = [cell(do, depth=depth, timeout=1.0 if do == "hang" else 60.0) for depth, do in enumerate(expected, start=1)]
-    summary = run(cells, workers=2)
-    rows = by_depth(store)
-    for depth, (status, message) in enumerate(expected.values(), start=1):
-        row = rows[depth]
-        assert row["status"] == status, row["message"]
-        assert (row["message"] is None) if message is None else (message in str(row["message"]))
-    assert summary.counts == {"ok": 1, "diverged": 1, "skipped": 1, "failed": 7, "oom": 2, "crashed": 3, "timeout": 1}
-    assert (summary.measured, summary.stored, summary.exit_status) == (16, 0, 1)
-
-
 def test_a_worker_that_cannot_write_costs_its_cells_alone(run: Run, store: Store, cell: MakeCell) -> None:
     """Which of a group's cells failed to write is not known, so the others are tried one by one."""
     cells = [cell(), *(cell("full-disk", task="fake-trials", seed=seed) for seed in range(2)), cell(task="fake-timing")]
