@@ -16,7 +16,7 @@ from statistics import median
 from typing import NamedTuple
 
 from benches.gpu_steps import WHOLE
-from highway_bench.execution.needs import with_needs
+from highway_bench.execution.schedule import with_needs
 from highway_bench.frames.results import open_results
 from highway_bench.frames.rows import of_task, rows_of, scalar
 from highway_bench.reproduce.base import reproductions

@@ -20,8 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from highway_bench.execution.needs import with_needs
-from highway_bench.execution.schedule import Schedule
+from highway_bench.execution.schedule import Schedule, with_needs
 from highway_bench.plan.plan import Plan
 from highway_bench.results import Store
 from highway_bench.results.export import import_rows

@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 
 from highway_bench.cell import Cell
-from highway_bench.execution.needs import with_needs
+from highway_bench.execution.schedule import with_needs
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import Runs, prepared
 from highway_bench.options import scalar_of, takes_several

@@ -18,7 +18,7 @@ from highway_bench.advice.request import requested
 from highway_bench.advice.stored import Decisions
 from highway_bench.advice.work import AdviceWork
 from highway_bench.execution.engines import AnyEngine
-from highway_bench.execution.progress_bar import NotebookOutput, in_notebook, showing_progress, stderr_console
+from highway_bench.execution.progress import NotebookOutput, in_notebook, showing_progress, stderr_console
 from highway_bench.families import AnyLayer
 from highway_bench.options import with_near_names
 from highway_bench.plan.plan import AnyPath

@@ -1,4 +1,4 @@
-"""The command line: one command per file, each calls the Python API.
+"""The command line: each command calls the Python API.
 
 Importing it, and ``--help``, import neither torch nor pandas: commands import what they need when they run.
 
@@ -10,32 +10,23 @@ from __future__ import annotations
 
 import atexit
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from highway_bench import __version__
 from highway_bench.cli import (
-    advise,
-    answer,
-    check,
-    compare_my_block,
+    connections,
     data,
     decide,
-    export,
+    entries,
     history,
-    listing,
-    new_block,
     peers,
     report,
     reproduce,
-    results,
     run,
-    serve,
-    show,
-    status,
-    store_care,
+    stores,
 )
 from highway_bench.cli._errors import Commands, work_here
 
@@ -73,72 +64,83 @@ def everything(
     work_here()
 
 
-def add(to: typer.Typer, name: str, command: Callable[..., Any], example: str) -> None:
-    """Register ``command``, with ``example`` at the end of its help."""
-    to.command(name, epilog=f"Example: {example}")(command)
+Listed = Mapping[str, tuple[Callable[..., Any], str]]
+"""Commands by name, each with the words that follow it in the example at the end of its help."""
 
 
-add(app, "answer", answer.answer, "highway-bench answer transformer --depth 12 --for time")
-add(app, "export", export.export, "highway-bench export rezero --depth 48")
-add(app, "list", listing.list_entries, "highway-bench list blocks")
-add(app, "show", show.show, "highway-bench show highway --family conv --depth 10")
+def add(to: typer.Typer, commands: Listed, group: str = "") -> None:
+    """Register ``commands`` in ``to``, the group of that name."""
+    for name, (command, words) in commands.items():
+        example = " ".join(filter(None, ("highway-bench", group, name, words)))
+        to.command(name, epilog=f"Example: {example}")(command)
+
+
+def add_group(name: str, about: str, example: str, commands: Listed) -> None:
+    """Register a group of ``commands``."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    add(group, commands, name)
+    app.add_typer(group, name=name, help=about, epilog=f"Example: highway-bench {name} {example}")
+
+
 add(
     app,
+    {
+        "answer": (connections.answer, "transformer --depth 12 --for time"),
+        "export": (connections.export, "rezero --depth 48"),
+        "list": (entries.list_entries, "blocks"),
+        "show": (entries.show_network, "highway --family conv --depth 10"),
+        "run": (
+            run.run,
+            "throughput memory --block plain --block 'highway*' --family dense --depth 10 --depth 50",
+        ),
+        "status": (stores.status, "--store reports/results.sqlite"),
+        "report": (report.report, "--store reports/results.sqlite --out reports/page"),
+        "decide": (decide.decide, "--part vision --family conv --dry-run"),
+        "compare-my-block": (decide.compare_my_block, "my_gate.py"),
+        "advise": (connections.advise, "transformer --depth 12 --minutes 10"),
+        "peers": (peers.peers, "sequential two-linear-maps --width 50 --mode eager"),
+        "reproduce": (reproduce.reproduce, "lecture --epochs 3"),
+        "new-block": (entries.new_block, "my-gate"),
+        "check": (entries.check, "my-gate --plugin my_gate.py"),
+        "serve": (report.serve, ""),
+    },
+)
+add_group(
+    "results",
+    "Show, export, import, merge, check and repair stores of results.",
+    "export rows.csv",
+    {
+        "show": (stores.show_rows, "--task memory --block highway"),
+        "export": (stores.export, "rows.csv"),
+        "import": (stores.import_files, "docs/data --store reports/decide.sqlite"),
+        "compact": (stores.compact, "docs/data"),
+        "merge": (stores.merge, "all.sqlite laptop.sqlite gpu.sqlite"),
+        "check": (stores.check, ""),
+        "salvage": (stores.salvage, "reports/results.sqlite whole.sqlite"),
+        "prune": (stores.prune, "--dry-run"),
+    },
+)
+add_group(
+    "data",
+    "List, fetch and check data sets.",
+    "fetch mnist",
+    {
+        "list": (data.list_sets, ""),
+        "fetch": (data.fetch, "sentiment"),
+        "check": (data.check, "mnist-5k digits"),
+    },
+)
+add_group(
+    "history",
+    "Follow every block over commits and machines, with asv.",
     "run",
-    run.run,
-    "highway-bench run throughput memory --block plain --block 'highway*' --family dense --depth 10 --depth 50",
+    {
+        "init": (history.init.init, ""),
+        "run": (history.run.run, "HEAD~10..HEAD"),
+        "import": (history.importing.import_folder, "gpu-results --commit 1a2b3c4d"),
+        "publish": (history.publish.publish, "--site reports/site"),
+        "gate": (history.gate.gate, "--measure"),
+        "noise": (history.noise.noise, "--block highway"),
+        "compare": (history.compare.compare, "main my-branch --block highway"),
+    },
 )
-add(app, "status", status.status, "highway-bench status --store reports/results.sqlite")
-add(app, "report", report.report, "highway-bench report --store reports/results.sqlite --out reports/page")
-add(app, "decide", decide.decide, "highway-bench decide --part vision --family conv --dry-run")
-add(app, "compare-my-block", compare_my_block.compare_my_block, "highway-bench compare-my-block my_gate.py")
-add(app, "advise", advise.advise, "highway-bench advise transformer --depth 12 --minutes 10")
-add(app, "peers", peers.peers, "highway-bench peers sequential two-linear-maps --width 50 --mode eager")
-add(app, "reproduce", reproduce.reproduce, "highway-bench reproduce lecture --epochs 3")
-add(app, "new-block", new_block.new_block, "highway-bench new-block my-gate")
-add(app, "check", check.check, "highway-bench check my-gate --plugin my_gate.py")
-
-of_results = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-add(of_results, "show", results.show, "highway-bench results show --task memory --block highway")
-add(of_results, "export", results.export, "highway-bench results export rows.csv")
-add(
-    of_results,
-    "import",
-    results.import_files,
-    "highway-bench results import docs/data --store reports/decide.sqlite",
-)
-add(of_results, "compact", results.compact, "highway-bench results compact docs/data")
-add(of_results, "merge", results.merge, "highway-bench results merge all.sqlite laptop.sqlite gpu.sqlite")
-add(of_results, "check", store_care.check, "highway-bench results check")
-add(of_results, "salvage", store_care.salvage, "highway-bench results salvage reports/results.sqlite whole.sqlite")
-add(of_results, "prune", store_care.prune, "highway-bench results prune --dry-run")
-app.add_typer(
-    of_results,
-    name="results",
-    help="Show, export, import, merge, check and repair stores of results.",
-    epilog="Example: highway-bench results export rows.csv",
-)
-
-of_data = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-add(of_data, "list", data.list_sets, "highway-bench data list")
-add(of_data, "fetch", data.fetch, "highway-bench data fetch sentiment")
-add(of_data, "check", data.check, "highway-bench data check mnist-5k digits")
-app.add_typer(
-    of_data, name="data", help="List, fetch and check data sets.", epilog="Example: highway-bench data fetch mnist"
-)
-
-of_history = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-add(of_history, "init", history.init.init, "highway-bench history init")
-add(of_history, "run", history.run.run, "highway-bench history run HEAD~10..HEAD")
-add(of_history, "import", history.importing.import_folder, "highway-bench history import gpu-results --commit 1a2b3c4d")
-add(of_history, "publish", history.publish.publish, "highway-bench history publish --site reports/site")
-add(of_history, "gate", history.gate.gate, "highway-bench history gate --measure")
-add(of_history, "noise", history.noise.noise, "highway-bench history noise --block highway")
-add(of_history, "compare", history.compare.compare, "highway-bench history compare main my-branch --block highway")
-app.add_typer(
-    of_history,
-    name="history",
-    help="Follow every block over commits and machines, with asv.",
-    epilog="Example: highway-bench history run",
-)
-add(app, "serve", serve.serve, "highway-bench serve")

@@ -1,27 +1,72 @@
-"""What commands print: tables for people, JSON for programs."""
+"""What commands print: lines and tables for people, JSON for programs. ``show`` prints a result as either."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
 from highway_bench import terminal
+from highway_bench.json_values import finite
 from highway_bench.writing import writing
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from highway_bench.measure.statistics import IntervalEstimate
     from highway_bench.report.columns import Head, Shown
 
 JSON_SCHEMA = 5  # of what --json prints; raised when a key goes, or when its type or meaning changes
 PIPED_WIDTH = 160  # columns where the output is no terminal
 MOST_NAMED = 20  # cells that failed, or ended otherwise than expected, that are printed one by one
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for people; the columns named in ``right`` are numbers."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Iterable[Sequence[object]]
+    right: Sequence[str] = ()
+    note: str | None = None
+
+
+Printed: TypeAlias = "str | Path | Table | Shown"  # what a result is printed by: lines of text, or a table
+
+
+def show(
+    data: Mapping[str, Any] | Callable[[], Mapping[str, Any]], parts: str | Path | Iterable[Printed], *, as_json: bool
+) -> None:
+    """Print a result on stdout: its ``data`` as JSON, or its ``parts`` for people.
+
+    What the other form takes is not computed where ``data`` is a function, and ``parts`` a generator. Characters that
+    would control the terminal are escaped.
+    """
+    if as_json:
+        print_json(data() if callable(data) else data)
+        return
+    for part in [parts] if isinstance(parts, str | Path) else parts:
+        if isinstance(part, str | Path):
+            typer.echo(terminal.printable(str(part), "\n"))
+        elif isinstance(part, Table):
+            print_table(part.title, part.heads, part.rows, right=part.right, note=part.note)
+        else:
+            from highway_bench.report.console import print_table as print_shown
+
+            print_shown(part, console())
+
+
+def notes(lines: Iterable[str]) -> None:
+    """Print ``lines`` on stderr, which is no part of a result."""
+    for line in lines:
+        typer.echo(terminal.printable(line), err=True)
 
 
 def console() -> Console:
@@ -57,6 +102,11 @@ def print_json(data: Mapping[str, Any]) -> None:
     Raises ``TypeError`` for any other value that JSON lacks: a number that JSON does not know must not become text.
     """
     typer.echo(json.dumps({"schema": JSON_SCHEMA, **data}, indent=2, allow_nan=False, default=os.fspath))
+
+
+def bounds(estimate: IntervalEstimate) -> dict[str, float | None]:
+    """An estimate with its interval, as plain data; null where it has none."""
+    return finite({"value": estimate.value, "low": estimate.low, "high": estimate.high})
 
 
 def write_tables(tables: Sequence[Shown], path: Path) -> None:

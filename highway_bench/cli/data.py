@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from highway_bench.cli._options import AsJson, Plugins, assignments
-from highway_bench.cli._output import print_json, print_table
+from highway_bench.cli._output import Table, show
 
 Options = Annotated[
     list[str] | None,
@@ -26,16 +26,16 @@ def list_sets(plugin: Plugins = None, json: AsJson = False) -> None:
 
     load_plugins(plugin or [])
     entries, given = catalogue("datasets"), data_folder()
-    if json:
-        print_json({"data_folder": given, "cache_folder": cache_folder(), "datasets": entries})
-        return
-    print_table(
+    table = Table(
         "Data sets",
         ["data set", "what it is", "source", "missing"],
         [(entry["name"], entry["summary"], entry["source"], entry["missing"]) for entry in entries],
     )
-    typer.echo(
-        f"\nfolders searched: {given or 'the one that HIGHWAY_BENCH_DATA names (it is not set)'}, then {cache_folder()}"
+    first = given or "the one that HIGHWAY_BENCH_DATA names (it is not set)"
+    show(
+        {"data_folder": given, "cache_folder": cache_folder(), "datasets": entries},
+        [table, f"\nfolders searched: {first}, then {cache_folder()}"],
+        as_json=json,
     )
 
 
@@ -55,12 +55,8 @@ def fetch(
     load_plugins(plugin or [])
     dataset = make_dataset(name, **assignments("--option", option))
     folder = None if dataset.missing() is None else dataset.fetch()
-    if json:
-        print_json({"name": name, "fetched": folder})
-    elif folder is None:
-        typer.echo(f"nothing is missing: {name} is here already")
-    else:
-        typer.echo(f"{name}: {folder}")
+    text = f"nothing is missing: {name} is here already" if folder is None else f"{name}: {folder}"
+    show({"name": name, "fetched": folder}, text, as_json=json)
 
 
 def check(
@@ -100,10 +96,7 @@ def check(
                 "chance_accuracy": dataset.chance_accuracy,
             }
         )
-    if json:
-        print_json({"datasets": results})
-        return
-    print_table(
+    table = Table(
         "Data sets",
         ["data set", "training inputs", "test inputs", "targets", "chance loss", "chance accuracy"],
         [
@@ -120,6 +113,7 @@ def check(
         right=["chance loss", "chance accuracy"],
         note="Chance: the best score without the input; the loss is on training data, the accuracy on test data.",
     )
+    show({"datasets": results}, [table], as_json=json)
 
 
 def sizes(shape: list[int]) -> str:

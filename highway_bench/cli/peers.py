@@ -10,20 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
-from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import console, print_json, write_tables
-from highway_bench.cli.run import name_cells, plain, print_plan
+from highway_bench.cli._options import AsJson, StorePath, with_options_of
+from highway_bench.cli._output import Printed, notes, show, write_tables
+from highway_bench.cli.run import named, plain, print_plan
 from highway_bench.json_values import finite
 from highway_bench.peers.request import PeerRequest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from highway_bench.report.columns import Shown
-
-STORE = Path("reports/peers.sqlite")
 CELL = ("peer", "version", "block", "family", "depth", "width", "batch_size", "phase", "mode", "device", "machine")
 MEASURED = ("step_time", "peer_time", "saved_activations", "peer_saved", "difference", "status", "message", "verdict")
 RATIOS = ("ratio", "gpu_ratio")
@@ -32,7 +28,7 @@ RATIOS = ("ratio", "gpu_ratio")
 @with_options_of(PeerRequest, argument="peer")
 def peers(
     options: Mapping[str, Any] = MappingProxyType({}),
-    store: Annotated[Path, typer.Option(help="The SQLite file of the results.")] = STORE,
+    store: StorePath = Path("reports/peers.sqlite"),
     tables: Annotated[Path | None, typer.Option(help="Also write the tables to this file (.md or .tex).")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost; measure nothing.")] = False,
     json: AsJson = False,
@@ -42,7 +38,7 @@ def peers(
     A peer whose outputs or gradients are not ours is an error, and is not timed. Stored cells are not measured again.
     keras and x-transformers: pip install highway-bench[peers].
     """
-    from highway_bench.execution.progress_bar import showing_progress
+    from highway_bench.execution.progress import showing_progress
     from highway_bench.peers.comparison import plan_of
     from highway_bench.peers.table import peer_table, peer_tables
 
@@ -56,28 +52,22 @@ def peers(
     except KeyboardInterrupt:
         raise Interrupted.after_storing(store) from None
     table = peer_table(result.rows)
+    written = peer_tables(table)
     if tables is not None:
-        write_tables(peer_tables(table), tables)
-    if json:
-        failures = plain(result.failures)
-        print_json({"store": store, "comparisons": [as_json(row) for _, row in table.iterrows()], "failures": failures})
-    else:
-        print_tables(peer_tables(table))
-        name_cells("failed", result.failures)
-        typer.echo(f"store: {store}")
+        write_tables(written, tables)
+    comparisons = [as_dict(row) for _, row in table.iterrows()]
+    parts: list[Printed] = [part for one in written for part in (one, "")]
+    show(
+        {"store": store, "comparisons": comparisons, "failures": plain(result.failures)},
+        [*parts, f"store: {store}"],
+        as_json=json,
+    )
+    if not json:
+        notes(named("failed", result.failures))
     raise typer.Exit(result.summary.exit_status)
 
 
-def print_tables(written: list[Shown]) -> None:
-    """Print the tables, one for each connection and family."""
-    from highway_bench.report.console import print_table
-
-    for one in written:
-        print_table(one, console())
-        typer.echo()
-
-
-def as_json(row: pd.Series) -> dict[str, Any]:
+def as_dict(row: pd.Series) -> dict[str, Any]:
     """One comparison as plain data; null where there is no value."""
     values = finite({str(name): value for name, value in row.items()})
     ratios = {

@@ -1,14 +1,16 @@
-"""``highway-bench report``: tables and figures on a page."""
+"""``highway-bench report`` and ``serve``: tables and figures on a page, and all pages in a browser."""
 
 from __future__ import annotations
 
+import threading
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from highway_bench.cli._options import STORE, AsJson, StorePath
-from highway_bench.cli._output import print_json
+from highway_bench.cli._output import show
 
 
 def report(
@@ -45,7 +47,25 @@ def report(
         written = write_report(results, out)
         page, figures = written.page, written.figures
         link_report(out.parent / index(HISTORY))
-    if json:
-        print_json({"page": page, "figures": figures, "tables": tables})
-    else:
-        typer.echo("\n".join(map(str, [*([page] if page is not None else []), *tables])))
+    show({"page": page, "figures": figures, "tables": tables}, [*([page] if page else []), *tables], as_json=json)
+
+
+def serve(
+    reports: Annotated[Path, typer.Option(help="The folder of reports.")] = Path("reports"),
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+) -> None:
+    """Serve the report and asv's pages on 127.0.0.1, until Ctrl-C.
+
+    Needs no network. Other machines have no access.
+    """
+    from highway_bench.history.serve import address, pages, server
+
+    with server(reports, port) as serving:
+        for line in pages(serving, reports):
+            typer.echo(line)
+        typer.echo(f"serving {address(serving)} until Ctrl-C")
+        if browser:
+            # In a thread: a text browser in this console returns only when it is closed, and needs the server before.
+            threading.Thread(target=webbrowser.open, args=(address(serving),), daemon=True).start()
+        serving.serve_forever()

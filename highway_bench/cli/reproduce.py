@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
 from highway_bench.cli._options import (
     AsJson,
@@ -22,6 +21,7 @@ from highway_bench.cli._options import (
     StrictSource,
     WorkerCount,
     engine_at,
+    with_options_of,
 )
 from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import BadInput
@@ -60,7 +60,7 @@ def reproduce(
 
     The cost is printed first. Stored cells are not measured again, so after an interruption the same command resumes.
     """
-    from highway_bench.execution.rerun import FAILED
+    from highway_bench.execution.schedule import FAILED
     from highway_bench.reproduce import running
     from highway_bench.reproduce.base import reproductions
 
@@ -86,7 +86,7 @@ def reproduce(
         print_cost(estimate, store, claims, has_rounds=reproductions.get(name).has_rounds, as_json=json)
     if dry_run:
         return
-    from highway_bench.execution.progress_bar import showing_progress
+    from highway_bench.execution.progress import showing_progress
 
     def announce(number: int, cells: int) -> None:
         if number > 1:
@@ -168,7 +168,7 @@ def print_cost(estimate: Estimate, store: Path, claims: Sequence[Claim], *, has_
             }
         )
         return
-    from highway_bench.execution.progress_text import duration
+    from highway_bench.execution.progress import duration
     from highway_bench.plan.checks import missing_data
     from highway_bench.provenance.free_memory import PROCESS_BYTES, gib
 

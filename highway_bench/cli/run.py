@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from highway_bench.cli._derived import with_options_of
 from highway_bench.cli._errors import Interrupted
 from highway_bench.cli._options import (
     STORE,
@@ -25,12 +24,12 @@ from highway_bench.cli._options import (
     StrictSource,
     WorkerCount,
     engine_at,
+    with_options_of,
 )
-from highway_bench.cli._output import MOST_NAMED, console, print_json, print_table
+from highway_bench.cli._output import MOST_NAMED, Printed, Table, console, notes, show
 from highway_bench.errors import HighwayBenchError
 from highway_bench.plan.selection import Selection
 from highway_bench.results import parsed
-from highway_bench.terminal import printable
 
 if TYPE_CHECKING:
     from highway_bench.plan.estimate import Estimate
@@ -76,14 +75,13 @@ def run(
     Options narrow or change the profile. Those with several values may be repeated: --depth 10 --depth 50. Stored cells
     are not measured again, so after an interruption the same command resumes.
     """
-    from highway_bench.execution.progress_bar import showing_progress
-    from highway_bench.execution.rerun import FAILED
+    from highway_bench.execution.progress import showing_progress
+    from highway_bench.execution.schedule import FAILED
     from highway_bench.plan.plan import Plan
 
     plan = Plan.of(profile, Selection.of(**options), plugin or ())
     plan = plan if shard is None else plan.shard(shard)
-    for line in (*plan.remarks, *plan.changes(store)):
-        typer.echo(printable(line), err=True)
+    notes([*plan.remarks, *plan.changes(store)])
     if dry_run:
         again = rerun or FAILED
         estimate = plan.estimate(store, workers=workers, rerun=again, strict_source=strict_source)
@@ -106,34 +104,34 @@ def run(
     status = Unexpected.exit_status if unexpected else result.summary.exit_status
     print_results(result, store, status, as_json=json, details=details)
     if unexpected:
-        name_cells("unexpected", unexpected)
+        notes(named("unexpected", unexpected))
         raise Unexpected(f"{len(unexpected)} cells ended with a status that profile {profile!r} does not expect")
     raise typer.Exit(result.summary.exit_status)
 
 
 def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
     """Print the number of cells by task and family, then their time and memory. As JSON, every cell."""
-    if as_json:
-        print_json(
-            {
-                "store": store,
-                "stored": estimate.stored,
-                "seconds": estimate.seconds,
-                "bytes": estimate.bytes,
-                "cells": [parsed(cell.columns()) for cell in estimate.cells],
-            }
-        )
-        return
-    from highway_bench.execution.progress_text import duration
+
+    def data() -> dict[str, Any]:
+        cells = [parsed(cell.columns()) for cell in estimate.cells]
+        cost = {"stored": estimate.stored, "seconds": estimate.seconds, "bytes": estimate.bytes}
+        return {"store": store, **cost, "cells": cells}
+
+    show(data, planned(estimate, store), as_json=as_json)
+
+
+def planned(estimate: Estimate, store: Path) -> Iterator[Printed]:
+    """The number of cells by task and family, then their time and memory."""
+    from highway_bench.execution.progress import duration
     from highway_bench.provenance.free_memory import PROCESS_BYTES, gib
 
     numbers = Counter((cell.task, cell.family, cell.dataset or "") for cell in estimate.cells)
-    print_table("Cells", ["task", "family", "data set", "cells"], [[*where, n] for where, n in numbers.items()])
+    yield Table("Cells", ["task", "family", "data set", "cells"], [[*where, n] for where, n in numbers.items()])
     left = len(estimate.cells) - estimate.stored
-    typer.echo(f"\n{len(estimate.cells)} cells, {estimate.stored} of them in {store} already")
+    yield f"\n{len(estimate.cells)} cells, {estimate.stored} of them in {store} already"
     if left:
         guessed = any(cell.device != "cpu" for cell in estimate.cells)
-        typer.echo(
+        yield (
             f"about {duration(estimate.seconds)} for the other {left}, without start-up of workers"
             f"{' (on a GPU, a guess from closed forms)' if guessed else ''}; the largest "
             f"needs about {gib(estimate.bytes)}, and each worker {gib(PROCESS_BYTES)} for torch itself"
@@ -142,51 +140,49 @@ def print_plan(estimate: Estimate, store: Path, *, as_json: bool) -> None:
 
 def print_results(result: RunResult, store: Path, exit_status: int, *, as_json: bool, details: bool) -> None:
     """Print the tables of the rows, the number of cells by status, and the next command."""
-    from highway_bench.execution.progress_text import duration
+    if not as_json:
+        from highway_bench.report.console import print_brief, print_summary
 
+        (print_summary if details else print_brief)(result.rows, console(), result.runs)
     summary = result.summary
-    counts = {str(status): count for status, count in summary.counts.items()}
-    if as_json:
-        print_json(
-            {
-                "run_id": summary.run_id,
-                "store": store,
-                "cells": len(summary.digests),
-                "counts": counts,
-                "measured": summary.measured,
-                "stored": summary.stored,
-                "seconds": summary.seconds,
-                "exit_status": exit_status,
-                "failures": plain(result.failures),
-                "unexpected": plain(result.unexpected),
-            }
-        )
-        return
-    from highway_bench.report.console import print_brief, print_summary
+    data = {
+        "run_id": summary.run_id,
+        "store": store,
+        "cells": len(summary.digests),
+        "counts": {str(status): count for status, count in summary.counts.items()},
+        "measured": summary.measured,
+        "stored": summary.stored,
+        "seconds": summary.seconds,
+        "exit_status": exit_status,
+        "failures": plain(result.failures),
+        "unexpected": plain(result.unexpected),
+    }
+    show(data, ended(result, store), as_json=as_json)
 
-    (print_summary if details else print_brief)(result.rows, console(), result.runs)
-    name_cells("failed", result.failures, err=False)
-    cells = len(summary.digests)
-    ended = ", ".join(f"{count} {status}" for status, count in Counter(counts).most_common())
-    typer.echo()
+
+def ended(result: RunResult, store: Path) -> Iterator[str]:
+    """The failures, the number of cells by status, and the next command."""
+    from highway_bench.execution.progress import duration
+
+    yield from named("failed", result.failures)
+    summary, cells = result.summary, len(result.summary.digests)
+    by_status = ", ".join(f"{count} {status}" for status, count in Counter(summary.counts).most_common())
     if summary.measured == 0:
-        typer.echo(f"all {cells} cells are in the store already: {ended}")
+        yield f"\nall {cells} cells are in the store already: {by_status}"
     else:
-        typer.echo(
-            f"{cells} cells: {ended}; {summary.measured} measured in {duration(summary.seconds)}, "
-            f"{summary.stored} were in the store"
-        )
-    typer.echo(f"store: {store}")
-    typer.echo(f"next:  highway-bench report --store {store}")
+        took = duration(summary.seconds)
+        yield f"\n{cells} cells: {by_status}; {summary.measured} measured in {took}, {summary.stored} were in the store"
+    yield f"store: {store}"
+    yield f"next:  highway-bench report --store {store}"
 
 
-def name_cells(what: str, endings: list[Ending], *, err: bool = True) -> None:
-    """Print cells, by default on stderr, one per line, at most ``MOST_NAMED``."""
+def named(what: str, endings: Sequence[Ending]) -> Iterator[str]:
+    """Cells, one a line, at most ``MOST_NAMED``."""
     for ending in endings[:MOST_NAMED]:
         why = f" ({ending.message})" if ending.message else ""
-        typer.echo(printable(f"{what}: {ending.cell}: {ending.status}{why}"), err=err)
+        yield f"{what}: {ending.cell}: {ending.status}{why}"
     if len(endings) > MOST_NAMED:
-        typer.echo(f"{what}: and {len(endings) - MOST_NAMED} more", err=err)
+        yield f"{what}: and {len(endings) - MOST_NAMED} more"
 
 
 def plain(endings: Iterable[Ending]) -> list[dict[str, Any]]:

@@ -22,9 +22,8 @@ from highway_bench.decide.language import equal_seconds, language, step_ratios, 
 from highway_bench.decide.part import Part, dense, vision
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.engines import AnyEngine
-from highway_bench.execution.needs import with_needs
 from highway_bench.execution.progress import Event
-from highway_bench.execution.schedule import Schedule
+from highway_bench.execution.schedule import Schedule, with_needs
 from highway_bench.plan.plan import Plan, RunResult, opened
 from highway_bench.report.format import counted
 from highway_bench.results.schema import COLUMNS

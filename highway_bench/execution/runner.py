@@ -18,15 +18,12 @@ from typing import Any
 from highway_bench.by_value import PICKLED
 from highway_bench.cell import Cell
 from highway_bench.errors import HighwayBenchError
-from highway_bench.execution.descriptions import descriptions
 from highway_bench.execution.engines import AnyEngine, Engine, make_engine
 from highway_bench.execution.job import Began, CellResult, Ended
-from highway_bench.execution.needs import with_needs
 from highway_bench.execution.progress import Event, Finished, Opened, Started, TimeLeft
-from highway_bench.execution.requested import requested
-from highway_bench.execution.rerun import FAILED, Rerun
+from highway_bench.execution.record import descriptions, requested
 from highway_bench.execution.rows import Origin, RunClock, now, rows_of
-from highway_bench.execution.schedule import Schedule, ScheduledCell
+from highway_bench.execution.schedule import FAILED, Rerun, Schedule, ScheduledCell, with_needs
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
 from highway_bench.provenance.machine import cores, torch_version

@@ -1,19 +1,18 @@
-"""Schedule: which cells of a run are stored already, which can run now, and which wait for others."""
+"""Schedule: the cells of a run and those that they need: which are stored already, can run now, or wait for others."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from highway_bench.cell import Cell
-from highway_bench.errors import USER_ERRORS, HighwayBenchError
+from highway_bench.errors import USER_ERRORS, BadInput, HighwayBenchError
 from highway_bench.execution.failure import failure
 from highway_bench.execution.job import CellResult, Job
-from highway_bench.execution.key import cell_key, modules_of, users_items, versions_of, with_items
-from highway_bench.execution.old_keys import OldKeys
-from highway_bench.execution.rerun import Rerun
+from highway_bench.execution.key import OldKeys, cell_key, modules_of, users_items, versions_of, with_items
 from highway_bench.provenance import Identity, identity
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.results.store import Store
@@ -23,6 +22,40 @@ from highway_bench.tasks.training_cells import populations_of
 from highway_bench.training.checkpoint import headers_in, sweep
 
 TOGETHER = "together"  # the metric of the number of networks that were trained as one
+FAILED, ALL = "failed", "all"
+
+
+def with_needs(cells: Iterable[Cell]) -> dict[Cell, tuple[Cell, ...]]:
+    """``cells`` and all cells that they need (the trials of a search), each once, with the cells it needs itself.
+    ``cells`` come first.
+
+    Raises ``UnknownName`` for a task, block or family that is not registered.
+    """
+    needs: dict[Cell, tuple[Cell, ...]] = {}
+    waiting = list(dict.fromkeys(cells))
+    for cell in waiting:  # grows: a needed cell may need others
+        if cell not in needs:
+            needs[cell] = tuple(tasks.get(cell.task).needs(cell))
+            waiting.extend(needs[cell])
+    return needs
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """Which of the stored cells a run measures again. ``failed``: those that failed, which every run measures again.
+    ``all``: every cell. Any other word is a pattern: the failed cells, and those whose name (``str(cell)``) has the
+    pattern in it, with wildcards."""
+
+    word: str = FAILED
+
+    def check(self, cells: Iterable[Cell]) -> None:
+        """Raise ``BadInput`` for a pattern that is in no cell's name."""
+        if self.word not in {FAILED, ALL} and not (self.word and any(map(self.names, cells))):
+            raise BadInput(f"no cell of this run has {self.word!r} in its name; --rerun takes failed, all or a pattern")
+
+    def names(self, cell: Cell) -> bool:
+        """Whether ``cell`` itself is requested: then it is measured from its beginning, whatever is stored of it."""
+        return self.word == ALL or (self.word != FAILED and fnmatchcase(str(cell), f"*{self.word}*"))
 
 
 @dataclass

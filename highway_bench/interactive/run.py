@@ -12,8 +12,8 @@ import pandas as pd
 
 from highway_bench.catalogue import catalogue
 from highway_bench.execution.engines import AnyEngine
-from highway_bench.execution.progress_bar import in_notebook, showing_progress, stderr_console
-from highway_bench.execution.rerun import FAILED
+from highway_bench.execution.progress import in_notebook, showing_progress, stderr_console
+from highway_bench.execution.schedule import FAILED
 from highway_bench.interactive.measured import MeasuredRows
 from highway_bench.options import help_of, with_near_names
 from highway_bench.plan.plan import AnyStore, Plan, opened

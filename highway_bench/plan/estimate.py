@@ -11,8 +11,7 @@ from typing import Final, TypeVar
 from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS
 from highway_bench.execution.progress import TimeLeft
-from highway_bench.execution.rerun import FAILED, Rerun
-from highway_bench.execution.schedule import Schedule, ScheduledCell
+from highway_bench.execution.schedule import FAILED, Rerun, Schedule, ScheduledCell
 from highway_bench.provenance.free_memory import PROCESS_BYTES, usable_bytes
 from highway_bench.results.store import Store
 from highway_bench.tasks.from_cell import network_bytes

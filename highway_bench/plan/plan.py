@@ -14,14 +14,11 @@ from typing import TYPE_CHECKING, Any
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.execution.engines import AnyEngine
-from highway_bench.execution.needs import with_needs
 from highway_bench.execution.preflight import preflight
-from highway_bench.execution.progress import Event
-from highway_bench.execution.progress_text import duration
-from highway_bench.execution.requested import changes, requested
-from highway_bench.execution.rerun import FAILED
+from highway_bench.execution.progress import Event, duration
+from highway_bench.execution.record import changes, requested
 from highway_bench.execution.runner import Summary, run_cells
-from highway_bench.execution.schedule import Schedule
+from highway_bench.execution.schedule import FAILED, Schedule, with_needs
 from highway_bench.plan.checks import check_cells, check_data, check_grids, check_selection
 from highway_bench.plan.data_choice import named_data
 from highway_bench.plan.estimate import Estimate, estimate

@@ -15,7 +15,7 @@ import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.errors import UnknownName
-from highway_bench.execution.needs import with_needs
+from highway_bench.execution.schedule import with_needs
 from highway_bench.registry import Registry
 from highway_bench.report.columns import Shown
 from highway_bench.report.figures import Picture

@@ -14,11 +14,9 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import AnyEngine
-from highway_bench.execution.needs import with_needs
 from highway_bench.execution.progress import Event
-from highway_bench.execution.rerun import FAILED, Rerun
 from highway_bench.execution.runner import Summary
-from highway_bench.execution.schedule import Schedule
+from highway_bench.execution.schedule import FAILED, Rerun, Schedule, with_needs
 from highway_bench.frames.rows import prepared
 from highway_bench.plan.estimate import Estimate
 from highway_bench.plan.plan import AnyPath, Plan, RunResult, opened

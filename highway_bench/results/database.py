@@ -1,7 +1,11 @@
-"""The file of a store: its lock, its connection, and SQLite's errors as one line."""
+"""The file of a store: its lock, its connection, its migration to the current schema, and SQLite's errors as one line.
+
+The older file stays next to a migrated store as a backup.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -12,7 +16,8 @@ from filelock import FileLock, Timeout
 
 from highway_bench.errors import BadInput, HighwayBenchError
 from highway_bench.provenance.lock import file_lock, holder
-from highway_bench.results.integrity import check_contents, check_schema
+from highway_bench.results.integrity import ADDED, check_contents, check_schema
+from highway_bench.results.schema import COLUMNS, SCHEMA
 
 DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 MOMENT = 0.2  # seconds to wait for the lock: another process may be testing it
@@ -101,3 +106,26 @@ def connected(path: Path, read_only: bool) -> sqlite3.Connection:
             db.close()
         raise
     return db
+
+
+def backup_path(path: Path, version: int) -> Path:
+    """Where the store ``path`` of schema ``version`` is copied before its migration: a name that no file has, with a
+    number where another backup of this schema is there."""
+    numbers = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
+    names = (path.with_name(f"{path.name}.schema-{version}{number}.bak") for number in numbers)
+    return next(one for one in names if not os.path.lexists(one))
+
+
+def migrate(db: sqlite3.Connection, path: Path, version: int) -> None:
+    """Bring the store ``db``, the file ``path``, from schema ``version`` to the current one, after a backup.
+
+    New columns are null in older rows. One transaction makes all changes or none.
+    """
+    with closing(sqlite3.connect(backup_path(path, version))) as backup:
+        db.backup(backup)
+    with db:
+        db.execute("BEGIN IMMEDIATE")
+        for newer in range(version + 1, SCHEMA + 1):
+            for name in ADDED[newer]:
+                db.execute(f'ALTER TABLE "rows" ADD COLUMN "{name}" {COLUMNS[name][0]}')
+        db.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(SCHEMA),))

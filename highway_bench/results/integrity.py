@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from highway_bench.errors import BadInput
-from highway_bench.results.migration import columns_of
 from highway_bench.results.schema import COLUMNS, DESCRIBED, JSON_KINDS, SCHEMA, UNIQUE, Status
 
 TABLES = frozenset({"meta", "rows", "runs"})
@@ -45,6 +44,23 @@ RECORD: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(DESCRIBED, dict),
 }
 SMALL = 64 * 2**20  # bytes of a file that is read whole when it is opened
+ADDED: Mapping[int, tuple[str, ...]] = {2: ("paired",), 3: ("start",), 4: ("protocol",), 5: ("source", "old_digest")}
+"""The columns that each schema added to the one before."""
+
+
+def columns_of(version: int) -> set[str]:
+    """The columns of a store of schema ``version``."""
+    return set(COLUMNS) - {name for newer, names in ADDED.items() if newer > version for name in names}
+
+
+def orders() -> list[list[str]]:
+    """The orders that a store's columns may have: a migration from each schema appends those that it adds."""
+    found = []
+    for version in range(SCHEMA, 0, -1):
+        first = [name for name in COLUMNS if name in columns_of(version)]
+        later = [name for newer in range(version + 1, SCHEMA + 1) for name in ADDED[newer]]
+        found.append([*first, *later])
+    return found
 
 
 def check_schema(db: sqlite3.Connection, path: Path) -> int | None:

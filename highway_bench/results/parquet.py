@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from highway_bench.errors import BadInput
-from highway_bench.results.integrity import is_record, json_object, problem_of_column
-from highway_bench.results.migration import columns_of
+from highway_bench.results.integrity import columns_of, is_record, json_object, problem_of_column
 from highway_bench.results.schema import COLUMNS, LATER_ATTEMPT, SCHEMA, Row
 
 if TYPE_CHECKING:

@@ -15,15 +15,14 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from highway_bench.errors import BadInput
-from highway_bench.results.integrity import conditions, is_record
-from highway_bench.results.migration import orders
+from highway_bench.results.integrity import conditions, is_record, orders
 from highway_bench.results.schema import COLUMNS, Row
 from highway_bench.results.store import Store, create_tables, quoted
 
@@ -40,13 +39,13 @@ RawRow = tuple[Any, ...]
 @dataclass
 class Salvaged:
     """What a salvage read: ``cells``, ``rows`` and ``runs`` that are in the new store; ``left_out``, the digests of
-    cells of which rows are or may be missing; the numbers of rows and records that are ``lost``."""
+    cells of which rows are or may be missing; the numbers of ``lost_rows`` and ``lost_runs``."""
 
     cells: int = 0
     rows: int = 0
     runs: int = 0
     left_out: set[str] = field(default_factory=set)
-    lost: int = 0
+    lost_rows: int = 0
     lost_runs: int = 0
 
 
@@ -93,29 +92,30 @@ def salvage(damaged: str | os.PathLike[str], into: str | os.PathLike[str]) -> Sa
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that reads ``path``; if the first page is damaged, a copy that has one which fits."""
-    with closing(_connected(path)) as db:
+    with ExitStack() as opened:
+        db = opened.enter_context(closing(_connected(path)))
         try:
             db.execute('SELECT "digest", "metric", "axis", "status" FROM "rows" LIMIT 0')
-            whole = True
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
                 raise BadInput(f"{path} is a database, but no highway_bench store") from error
-            whole = False
-        if whole:
-            yield db
-    if not whole:
-        with tempfile.TemporaryDirectory() as folder:
-            copy = Path(folder) / "copy.sqlite"
-            shutil.copyfile(path, copy)
-            pages = list(_first_pages(Path(folder)))
-            for page in [*pages, pages[0]]:  # the last one where none fits
-                with copy.open("r+b") as out:
-                    out.write(page)
-                with closing(_connected(copy)) as db:
-                    if fits(db):
-                        break
-            with closing(_connected(copy)) as db:
-                yield db
+            folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+            db = opened.enter_context(closing(_connected(_with_first_page(path, folder))))
+        yield db
+
+
+def _with_first_page(path: Path, folder: Path) -> Path:
+    """A copy of ``path`` in ``folder`` with the first page that fits; where none does, that of a new store."""
+    copy = folder / "copy.sqlite"
+    shutil.copyfile(path, copy)
+    pages = list(_first_pages(folder))
+    for page in [*pages, pages[0]]:
+        with copy.open("r+b") as out:
+            out.write(page)
+        with closing(_connected(copy)) as db:
+            if fits(db):
+                break
+    return copy
 
 
 def _first_pages(folder: Path) -> Iterator[bytes]:
@@ -192,7 +192,7 @@ def _valid(found: Iterable[RawRow | None], columns: list[str], done: Salvaged) -
     such rows, and for what cannot be read."""
     for values in found:
         if values is None or values[-1] or not DIGEST.fullmatch(values[columns.index("digest")]):
-            done.lost += 1
+            done.lost_rows += 1
             yield None
         else:
             yield dict.fromkeys(COLUMNS) | dict(zip(columns, values[:-1], strict=True))

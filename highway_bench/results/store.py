@@ -13,19 +13,15 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from filelock import FileLock
-
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.results.attempts import attempts_in, stored
-from highway_bench.results.database import check_before_writing, connected, explained, is_written, locked
+from highway_bench.results.database import check_before_writing, connected, explained, is_written, locked, migrate
 from highway_bench.results.frames import ATTEMPT, SHARED, joined, packed
-from highway_bench.results.integrity import check_contents, check_schema, problems
-from highway_bench.results.migration import columns_of, migrate
+from highway_bench.results.integrity import check_contents, check_schema, columns_of, problems
 from highway_bench.results.schema import (
     COLUMNS,
     FAILURES,
@@ -39,7 +35,7 @@ from highway_bench.results.schema import (
     Status,
     worst,
 )
-from highway_bench.results.taking import Rows, Taken
+from highway_bench.results.taking import Rows, Taken, attempts_in, stored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,26 +61,17 @@ class Store:
         self.path = Path(path)
         self.read_only = read_only
         self._checked = checked
-        self._lock: FileLock | None = None
-        if read_only:
-            if not os.path.isfile(self.path):  # False for a name that is too long, where Path.is_file raises
-                raise BadInput(f"no store at {self.path}")
-        else:
-            self._lock = locked(self.path)
-        try:
-            with explained(self.path):
-                if not read_only and is_written(self.path):
+        if read_only and not os.path.isfile(self.path):  # False for a name that is too long, where Path.is_file raises
+            raise BadInput(f"no store at {self.path}")
+        with explained(self.path), ExitStack() as opened:
+            if not read_only:
+                opened.callback(locked(self.path).release)
+                if is_written(self.path):
                     check_before_writing(self.path)
-                self._db = connected(self.path, read_only)
-            try:
-                with explained(self.path):
-                    self._prepare()
-            except BaseException:
-                self._db.close()
-                raise
-        except BaseException:
-            self._release()
-            raise
+            self._db = connected(self.path, read_only)
+            opened.callback(self._db.close)
+            self._prepare()
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -96,8 +83,7 @@ class Store:
 
     def close(self) -> None:
         """Close the file and release the lock; a second call does nothing."""
-        self._db.close()
-        self._release()
+        self._opened.close()
 
     def put(self, digest: str, rows: Iterable[Row]) -> None:
         """Replace all rows of ``digest`` by ``rows``, in one transaction.
@@ -366,11 +352,6 @@ class Store:
             migrate(self._db, self.path, version)
             index_old_cells(self._db)
             self._columns = set(COLUMNS)
-
-    def _release(self) -> None:
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
 
 
 def create_tables(db: sqlite3.Connection, order: Iterable[str] = COLUMNS) -> None:

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 import highway_bench
 from highway_bench.asv_suite.series import SERIES, HistoryCell, Suite
 from highway_bench.cli import app
+from highway_bench.execution.engines import engines
 from highway_bench.history.compare import Compared, ValueChange
 from highway_bench.history.gate import Culprit, GateFinding, GateReport, Lost
 from highway_bench.history.importing import Imported
@@ -26,6 +27,7 @@ from highway_bench.history.verdicts import GateVerdict
 from highway_bench.interactive.run import run
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.results import Store, export_runs
+from tests.inline_engine import InlineEngine
 
 Invoke = Callable[..., Result]
 Shell = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -75,21 +77,30 @@ def package_path() -> str:
     return os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
 
 
+@pytest.fixture
+def inline(tmp_path: Path) -> Iterator[str]:
+    """The name of an engine that runs cells in this process."""
+    engines.register("inline", lambda workers: InlineEngine(tmp_path), module=__name__)
+    yield "inline"
+    engines.unregister("inline")
+
+
 @pytest.fixture(scope="session")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store of two cells."""
-    path = tmp_path_factory.mktemp("measured") / "store.sqlite"
-    run("memory", profile="smoke", family="dense", block=["plain", "highway"], workers=1, store=path)
-    return path
+    """A folder with a store of two cells, and its rows as files that could be committed."""
+    folder = tmp_path_factory.mktemp("measured")
+    path = folder / "reports/results.sqlite"
+    engine = InlineEngine(tmp_path_factory.mktemp("jobs"))
+    run("memory", profile="smoke", family="dense", block=["plain", "highway"], engine=engine, store=path)
+    with Store(path, read_only=True) as opened:
+        export_runs(opened, folder / "docs/data")
+    return folder
 
 
 @pytest.fixture
 def store(here: Path, measured: Path) -> None:
-    """That store where commands look for one by default, and its rows as files that could be committed."""
-    (here / "reports").mkdir()
-    shutil.copyfile(measured, here / "reports/results.sqlite")
-    with Store(measured, read_only=True) as opened:
-        export_runs(opened, here / "docs/data")
+    """That store where commands look for one by default, and its rows."""
+    shutil.copytree(measured, here, dirs_exist_ok=True)
 
 
 @pytest.fixture

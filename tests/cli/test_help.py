@@ -86,29 +86,6 @@ def test_the_recipes_of_the_help_run(invoke: Any, monkeypatch: pytest.MonkeyPatc
         assert (done.exit_code, done.stderr) == (0, "")
 
 
-def test_every_command_is_there() -> None:
-    assert {path[0] for path in COMMANDS if path} == {
-        "list",
-        "answer",
-        "export",
-        "show",
-        "run",
-        "report",
-        "status",
-        "results",
-        "data",
-        "new-block",
-        "check",
-        "history",
-        "serve",
-        "reproduce",
-        "decide",
-        "compare-my-block",
-        "advise",
-        "peers",
-    }
-
-
 def test_help_loads_nothing_heavy() -> None:
     code = f"""
 import contextlib, io, sys

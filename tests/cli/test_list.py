@@ -10,7 +10,7 @@ import pytest
 from highway_bench.architectures import architectures
 from highway_bench.blocks import blocks
 from highway_bench.catalogue import catalogue
-from highway_bench.cli.listing import COLUMNS, IMPORTED, Section, text_of
+from highway_bench.cli.entries import COLUMNS, IMPORTED, Section, text_of
 from highway_bench.data import datasets
 from highway_bench.declared import FILES, declared, declared_in
 from highway_bench.errors import BadInput

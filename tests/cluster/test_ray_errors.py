@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from highway_bench.execution.engines._ray import first_line
+from highway_bench.execution.engines._cluster_nodes import first_line
 
 MISMATCH = """Version mismatch: The cluster was started with:
     Ray: 2.51.1

@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from highway_bench.cli import app
-from highway_bench.cli.compare_my_block import print_comparison
+from highway_bench.cli._output import show
+from highway_bench.cli.decide import comparison
 from highway_bench.comparison.my_block import ReferenceDisagrees, compare_my_block
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import engines
@@ -142,7 +143,7 @@ def test_a_block_that_diverges_has_no_loss(
     my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     compared = compare(my_gate, committed, tmp_path, engine(LOSSES | {"my-gate": float("inf")}), families=("dense",))
-    print_comparison(compared, tmp_path / "mine.sqlite")
+    show({}, comparison(compared, tmp_path / "mine.sqlite"), as_json=False)
     shown = capsys.readouterr().out
     assert "a seed diverged" in shown
     assert "nan" not in shown

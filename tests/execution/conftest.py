@@ -12,10 +12,12 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.execution.job import Began, CellResult, Ended, Job
+from highway_bench.execution.runner import Summary, run_cells
 from highway_bench.provenance import Identity
 from highway_bench.results import Status, Store
 from highway_bench.tasks import tasks
 from highway_bench.tasks.measurement import Measurement
+from tests.inline_engine import InlineEngine
 
 FAKES = "runner_fakes"
 
@@ -36,6 +38,20 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store(tmp_path / "store.sqlite") as opened:
         yield opened
+
+
+@pytest.fixture
+def run(fakes: str, store: Store, tmp_path: Path) -> Callable[..., Summary]:
+    """Runs cells of the fake tasks into the store in this process; given ``workers``, in so many of the local engine.
+
+    In workers run the cells that may end a process, and those whose worker matters.
+    """
+
+    def call(cells: Iterable[Cell], **options: Any) -> Summary:
+        engine = "local" if "workers" in options else InlineEngine(tmp_path)
+        return run_cells(cells, **{"store": store, "plugins": [fakes], "engine": engine} | options)
+
+    return call
 
 
 @pytest.fixture
@@ -62,6 +78,26 @@ def cell(log: Path) -> Callable[..., Cell]:
             seed=seed,
             recipe={"do": do, "log": str(log), **recipe},
         )
+
+    return make
+
+
+@pytest.fixture
+def job(fakes: str) -> Callable[..., Job]:
+    """Builds a job of cells of the fake tasks, of the first one's task; further keywords change its fields."""
+
+    def make(*cells: Cell, **changes: Any) -> Job:
+        fields = {
+            "task": cells[0].task,
+            "keys": tuple(map(str, range(len(cells)))),
+            "cells": cells,
+            "mode": "eager",
+            "threads": 1,
+            "alone": False,
+            "timeouts": (60.0,) * len(cells),
+            "plugins": (fakes,),
+        }
+        return Job(**fields | changes)
 
     return make
 

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from highway_bench.errors import BadInput
-from highway_bench.execution.edited import check_unedited
+from highway_bench.execution.key import check_unedited
 from highway_bench.families import family
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection

@@ -9,7 +9,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.execution import schedule
-from highway_bench.execution.runner import run_cells
+from highway_bench.execution.runner import Summary
 from highway_bench.execution.schedule import Schedule
 from highway_bench.provenance import Identity
 from highway_bench.results import Status, Store, export_runs, import_rows
@@ -21,15 +21,17 @@ TRAINING = Cell(
 )
 
 
-def test_an_imported_store_goes_on(fakes: str, store: Store, cell: Callable[..., Cell], tmp_path: Path) -> None:
+def test_an_imported_store_goes_on(
+    run: Callable[..., Summary], store: Store, cell: Callable[..., Cell], tmp_path: Path
+) -> None:
     cells = [cell(seed=seed) for seed in range(3)] + [cell("diverge"), cell("raise"), cell("skip")]
-    first = run_cells(cells, store, plugins=[fakes], workers=1)
+    first = run(cells)
     export_runs(store, tmp_path / "rows")
     import_rows(tmp_path / "elsewhere.sqlite", tmp_path / "rows")
     with Store(tmp_path / "elsewhere.sqlite") as elsewhere:
         assert sorted(map(str, elsewhere.rows())) == sorted(map(str, store.rows()))
         assert elsewhere.runs() == store.runs()
-        again = run_cells([*cells, cell(seed=3)], elsewhere, plugins=[fakes], workers=1)
+        again = run([*cells, cell(seed=3)], store=elsewhere)
         assert (again.stored, again.measured) == (5, 2)  # the failure is measured again, and the new cell
         assert again.digests | first.digests == again.digests
     assert first.counts == {Status.OK: 3, Status.DIVERGED: 1, Status.FAILED: 1, Status.SKIPPED: 1}

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,17 +17,18 @@ from typing import Any
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.execution import oom_killer, worker
+from highway_bench.execution import memory, worker
 from highway_bench.execution.engines import local
 from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.failure import death, failure
-from highway_bench.execution.oom_killer import oom_kills
-from highway_bench.execution.runner import run_cells
+from highway_bench.execution.memory import oom_kills
+from highway_bench.execution.runner import Summary
 from highway_bench.provenance import free_memory as cgroups
 from highway_bench.results import DiskError, Store
 from highway_bench.results.schema import Status
 
 MakeCell = Callable[..., Cell]
+Run = Callable[..., Summary]
 
 MEMORY_CGROUPS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))  # of version 1, of version 2
 LIMITS = {"memory.limit_in_bytes": 2**28, "memory.max": 2**28, "memory.swap.max": 0}
@@ -36,32 +38,49 @@ def endings(store: Store) -> dict[int, tuple[str, str | None]]:
     return {row["depth"]: (row["status"], row["message"]) for row in store.rows(metric="loss")}
 
 
-def test_each_fault_costs_its_cell_alone(fakes: str, store: Store, cell: MakeCell) -> None:
-    """Healthy cells lie between the faults; ``test_runner`` has more faults."""
-    expected = {
-        "segmentation-fault": ("crashed", "the worker process was ended by signal 11 (SIGSEGV)"),
-        "abort": ("crashed", "the worker process was ended by signal 6 (SIGABRT)"),
-        "exit-255": ("crashed", "the worker process left with exit code 255"),
-        "address-space": ("oom", "MemoryError"),
-        "stop": ("timeout", "stopped after 2 s"),
-        "deaf": ("timeout", "stopped after 2 s"),
-        "odd-value": ("failed", "TypeError: "),
-        "odd-message": ("failed", "in the worker: UnicodeEncodeError: "),
-    }
+ENDS = {
+    "diverge": ("diverged", "at step 3"),
+    "skip": ("skipped", "makes no sense"),
+    "raise": ("failed", "RuntimeError: shapes do not fit (runner_fakes.py, line"),
+    "bad-input": ("failed", "no such width"),
+    "memory": ("oom", "MemoryError"),
+    "allocator": ("oom", "RuntimeError: DefaultCPUAllocator: can't allocate memory"),
+    "address-space": ("oom", "MemoryError"),
+    "leave": ("failed", "SystemExit: 4"),
+    "interrupt": ("failed", "KeyboardInterrupt"),
+    "exit": ("crashed", "exit code 3"),
+    "exit-0": ("crashed", "exit code 0"),
+    "exit-255": ("crashed", "exit code 255"),
+    "kill": ("crashed", "signal 9 (SIGKILL)"),
+    "segmentation-fault": ("crashed", "signal 11 (SIGSEGV)"),
+    "abort": ("crashed", "signal 6 (SIGABRT)"),
+    "hang": ("timeout", "stopped after 1 s"),
+    "stop": ("timeout", "stopped after 1 s"),
+    "deaf": ("timeout", "stopped after 1 s"),
+    "undeclared": ("failed", "'speed', which it does not declare"),
+    "twice": ("failed", "two values for one metric"),
+    "nothing": ("failed", "measured nothing"),
+    "odd-value": ("failed", "TypeError: "),
+    "odd-message": ("failed", "in the worker: UnicodeEncodeError: "),
+}
+
+
+def test_each_fault_costs_its_cell_alone(run: Run, store: Store, cell: MakeCell) -> None:
+    """Healthy cells lie between the faults."""
     cells = []
-    for depth, do in enumerate(expected, start=1):
-        slow = do in {"stop", "deaf"}
-        cells += [cell(do, depth=depth, timeout=2.0 if slow else 60.0), cell(depth=100 + depth, timeout=60.0)]
-    summary = run_cells(cells, store, workers=2, plugins=[fakes])
+    for depth, (do, (status, _)) in enumerate(ENDS.items(), start=1):
+        cells += [cell(do, depth=depth, timeout=1.0 if status == "timeout" else 60.0), cell(depth=100 + depth)]
+    summary = run(cells, workers=2)
     found = endings(store)
-    for depth, (status, message) in enumerate(expected.values(), start=1):
+    for depth, (status, message) in enumerate(ENDS.values(), start=1):
         assert found[depth][0] == status, found[depth]
-        assert str(found[depth][1]).startswith(message)
+        assert message in str(found[depth][1])
         assert found[100 + depth] == ("ok", None)
-    assert (summary.measured, summary.exit_status) == (2 * len(expected), 1)
+    assert summary.counts == {**Counter(status for status, _ in ENDS.values()), "ok": len(ENDS)}
+    assert (summary.measured, summary.stored, summary.exit_status) == (2 * len(ENDS), 0, 1)
 
 
-def test_a_worker_that_is_killed_from_outside(fakes: str, store: Store, cell: MakeCell, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_from_outside(run: Run, store: Store, cell: MakeCell, tmp_path: Path) -> None:
     hold = tmp_path / "hold"
     hold.touch()
     log = Path(cell().recipe["log"])
@@ -75,7 +94,7 @@ def test_a_worker_that_is_killed_from_outside(fakes: str, store: Store, cell: Ma
 
     thread = threading.Thread(target=kill)
     thread.start()
-    run_cells([cell("hang", depth=1, hold=str(hold)), cell(depth=2)], store, workers=1, plugins=[fakes])
+    run([cell("hang", depth=1, hold=str(hold)), cell(depth=2)], workers=1)
     thread.join()
     status, message = endings(store)[1]
     assert (status, str(message).startswith("the worker process was ended by signal 9 (SIGKILL)")) == ("crashed", True)
@@ -97,7 +116,7 @@ def memory_cgroup(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
                 (path / name).write_text(str(LIMITS[name]), encoding="ascii")
             if limits:
                 group = cgroups.MemoryCgroup(version, root, path)
-                monkeypatch.setattr(oom_killer, "memory_cgroups", lambda group=group: [group])
+                monkeypatch.setattr(memory, "memory_cgroups", lambda group=group: [group])
                 assert oom_kills() == 0
                 yield path
                 return
@@ -113,7 +132,7 @@ def memory_cgroup(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     pytest.skip("no memory cgroup can be made here: that takes root, or a delegated cgroup")
 
 
-def test_the_kernels_oom_killer(fakes: str, store: Store, cell: MakeCell, memory_cgroup: Path) -> None:
+def test_the_kernels_oom_killer(run: Run, store: Store, cell: MakeCell, memory_cgroup: Path) -> None:
     """The kernel ends the worker, not the run. A later kill by hand is not taken for another."""
     cells = [
         cell(depth=1),
@@ -121,7 +140,7 @@ def test_the_kernels_oom_killer(fakes: str, store: Store, cell: MakeCell, memory
         cell("kill", depth=3),
         cell(depth=4),
     ]
-    run_cells(cells, store, workers=1, plugins=[fakes])
+    run(cells, workers=1)
     assert endings(store) == {
         1: ("ok", None),
         2: ("oom", "out of memory: the kernel's OOM killer ended the worker process"),
@@ -167,7 +186,7 @@ def test_two_deaths_and_one_kill_by_the_kernel(monkeypatch: pytest.MonkeyPatch) 
 def test_the_cgroup_counts_before_the_machine(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, group: str, file: str
 ) -> None:
-    monkeypatch.setattr(oom_killer, "OF_MACHINE", tmp_path / "vmstat")
+    monkeypatch.setattr(memory, "OF_MACHINE", tmp_path / "vmstat")
     monkeypatch.setattr(cgroups, "GROUPS", tmp_path / "cgroup")
     monkeypatch.setattr(cgroups, "MOUNTED", tmp_path / "mounted")
     assert oom_kills() is None
@@ -208,15 +227,15 @@ def test_megabytes_of_print_reach_no_result(fakes: str, tmp_path: Path, cell: Ma
 
 
 def test_workers_that_hang_before_they_take_a_job(
-    fakes: str, cell: MakeCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, fakes: str, cell: MakeCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "hangs.py").write_text(
         "import multiprocessing, time\nif multiprocessing.parent_process() is not None: time.sleep(60)\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(local, "STARTING", 0.5)
-    with Store(tmp_path / "s") as store, pytest.raises(local.WorkersUnusable, match="hang before they can take a job"):
-        run_cells([cell()], store, workers=1, plugins=[fakes, "hangs"])
+    with pytest.raises(local.WorkersUnusable, match="hang before they can take a job"):
+        run([cell()], workers=1, plugins=[fakes, "hangs"])
 
 
 def limited(store: Store, pages: int) -> None:
@@ -225,45 +244,45 @@ def limited(store: Store, pages: int) -> None:
     store._db.execute(f"PRAGMA max_page_count = {now + pages}")
 
 
-def test_a_result_that_does_not_fit_on_the_disk(fakes: str, store: Store, cell: MakeCell) -> None:
+def test_a_result_that_does_not_fit_on_the_disk(run: Run, store: Store, cell: MakeCell) -> None:
     limited(store, 60)
-    run_cells([cell(depth=1), cell("large", depth=2), cell(depth=3)], store, workers=1, plugins=[fakes])
+    run([cell(depth=1), cell("large", depth=2), cell(depth=3)])
     assert {depth: status for depth, (status, _) in endings(store).items()} == {1: "ok", 2: "failed", 3: "ok"}
     assert "its result could not be stored: store" in str(endings(store)[2][1])
     assert "database or disk is full" in str(endings(store)[2][1])
 
 
-def test_a_full_disk_ends_the_run_and_the_store_is_sound(fakes: str, tmp_path: Path, cell: MakeCell) -> None:
+def test_a_full_disk_ends_the_run_and_the_store_is_sound(run: Run, tmp_path: Path, cell: MakeCell) -> None:
     cells = [cell(depth=depth) for depth in range(1, 40)]
     with Store(tmp_path / "s") as store:
         limited(store, 8)
         with pytest.raises(DiskError, match="database or disk is full: what was stored before is safe"):
-            run_cells(cells, store, workers=1, plugins=[fakes])
+            run(cells, store=store)
         before = endings(store)
         assert 0 < len(before) < len(cells)
     with Store(tmp_path / "s") as store:  # with space again
         assert store.problems() == []
-        summary = run_cells(cells, store, workers=1, plugins=[fakes])
+        summary = run(cells, store=store)
         assert (summary.stored, summary.measured) == (len(before), len(cells) - len(before))
 
 
-def test_memory_that_a_gpu_refuses_costs_its_cell_alone(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+def test_memory_that_a_gpu_refuses_costs_its_cell_alone(run: Run, store: Store, cell: MakeCell, log: Path) -> None:
     """The type of torch's error decides, not its message. The next cell has the same worker."""
     group = [
         cell(do, task="fake-trials", depth=depth) for depth, do in enumerate(("measure", "cuda-memory", "measure"))
     ]
-    run_cells(group, store, workers=1, plugins=[fakes])
+    run(group, workers=1)
     message = "OutOfMemoryError: Allocation on device 0 would exceed allowed memory."
     assert endings(store) == {0: ("ok", None), 1: ("oom", message), 2: ("ok", None)}
     assert len({line.split()[-1] for line in log.read_text(encoding="utf-8").splitlines()}) == 1
 
 
 @pytest.mark.gpu
-def test_more_memory_than_any_gpu_has(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+def test_more_memory_than_any_gpu_has(run: Run, store: Store, cell: MakeCell, log: Path) -> None:
     """No GPU has a pebibyte: the cell is ``oom``, and the next one runs on the same GPU in the same worker."""
     doing: list[dict[str, Any]] = [{"do": "cuda"}, {"do": "cuda-memory", "allocate": 2**50}, {"do": "cuda"}]
     cells = [cell(depth=depth, **words).but(device="cuda") for depth, words in enumerate(doing)]
-    run_cells(cells, store, workers=1, plugins=[fakes])
+    run(cells, workers=1)
     found = endings(store)
     assert [found[depth][0] for depth in range(3)] == ["ok", "oom", "ok"], found
     assert "OutOfMemoryError: CUDA out of memory" in str(found[1][1])

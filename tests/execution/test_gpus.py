@@ -21,6 +21,7 @@ from highway_bench.provenance.free_memory import PROCESS_BYTES, USABLE, Gpu
 
 GIB = 2**30
 MakeCell = Callable[..., Cell]
+MakeJob = Callable[..., Job]
 Have = Callable[[Sequence[str]], None]
 
 
@@ -92,21 +93,14 @@ def test_gpus_of_one_model(gpus: Have, monkeypatch: pytest.MonkeyPatch) -> None:
         usable_gpus()
 
 
-def job(plugin: str, *cells: Cell, task: str = "fake", mode: str = "eager", alone: bool = False) -> Job:
-    return Job(
-        task=task,
-        keys=tuple(cell.key for cell in cells),
-        cells=tuple(cell.but(device="cuda") for cell in cells),
-        mode=mode,
-        threads=1,
-        alone=alone,
-        timeouts=(60.0,) * len(cells),
-        plugins=(plugin,),
-    )
+@pytest.fixture
+def on_gpu(job: MakeJob, cell: MakeCell) -> MakeJob:
+    """Builds a job of one cell on a GPU, which says by default on which one it ran."""
+    return lambda do="gpu", seed=0, **changes: job(cell(do, seed=seed).but(device="cuda"), **changes)
 
 
-def test_shares(gpus: Have, fakes: str, cell: MakeCell) -> None:
-    one = job(fakes, cell())
+def test_shares(gpus: Have, on_gpu: MakeJob) -> None:
+    one = on_gpu()
     half = int(USABLE * 40 * GIB) - PROCESS_BYTES
     assert [gpu_share(replace(one, bytes=size)) for size in (GIB, half, 300 * GIB)] == [1 / ON_GPU, 0.5, 1.0]
     assert gpu_share(replace(one, alone=True)) == 1.0
@@ -131,9 +125,9 @@ def most_at_once(found: list[tuple[int, float, float, set[int]]], gpu: int) -> i
     return max(sum(begin <= began < end for _, begin, end, _ in of_gpu) for _, began, _, _ in of_gpu)
 
 
-def test_every_gpu_is_used_and_shared_as_memory_allows(gpus: Have, fakes: str, cell: MakeCell) -> None:
+def test_every_gpu_is_used_and_shared_as_memory_allows(gpus: Have, on_gpu: MakeJob) -> None:
     gpus(["H100", "H100"])
-    jobs = [replace(job(fakes, cell("gpu", seed=seed)), bytes=35 * GIB) for seed in range(12)]  # two fit at a time
+    jobs = [on_gpu(seed=seed, bytes=35 * GIB) for seed in range(12)]  # two fit at a time
     with LocalEngine(8) as engine:
         found = spans(engine, jobs)
     assert len(found) == 12
@@ -141,9 +135,9 @@ def test_every_gpu_is_used_and_shared_as_memory_allows(gpus: Have, fakes: str, c
     assert [most_at_once(found, gpu) for gpu in (0, 1)] == [2, 2]
 
 
-def test_a_timed_cell_runs_alone_on_the_machine(gpus: Have, fakes: str, cell: MakeCell) -> None:
+def test_a_timed_cell_runs_alone_on_the_machine(gpus: Have, on_gpu: MakeJob) -> None:
     gpus(["H100", "H100"])
-    jobs = [job(fakes, cell("gpu", seed=seed), alone=True) for seed in range(3)]
+    jobs = [on_gpu(seed=seed, alone=True) for seed in range(3)]
     with LocalEngine(8) as engine:
         found = sorted(spans(engine, jobs), key=lambda one: one[1])
     assert {gpu for gpu, *_ in found} == {0}
@@ -151,12 +145,10 @@ def test_a_timed_cell_runs_alone_on_the_machine(gpus: Have, fakes: str, cell: Ma
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two GPUs need two cores")
-def test_captured_steps_are_timed_on_every_gpu(
-    gpus: Have, fakes: str, cell: MakeCell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_captured_steps_are_timed_on_every_gpu(gpus: Have, on_gpu: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     gpus(["H100", "H100"])
     monkeypatch.setattr(_gpus, "HOST_CORES", 1)
-    jobs = [job(fakes, cell("gpu", seed=seed), alone=True, mode="cudagraph") for seed in range(6)]
+    jobs = [on_gpu(seed=seed, alone=True, mode="cudagraph") for seed in range(6)]
     with LocalEngine(8) as engine:
         found = spans(engine, jobs)
     assert {gpu for gpu, *_ in found} == {0, 1}
@@ -165,9 +157,9 @@ def test_captured_steps_are_timed_on_every_gpu(
     assert first.isdisjoint(second)
 
 
-def test_a_gpu_whose_worker_dies_costs_the_others_nothing(gpus: Have, fakes: str, cell: MakeCell) -> None:
+def test_a_gpu_whose_worker_dies_costs_the_others_nothing(gpus: Have, on_gpu: MakeJob) -> None:
     gpus(["H100", "H100"])
-    jobs = [job(fakes, cell("gpu" if seed else "kill", seed=seed)) for seed in range(6)]
+    jobs = [on_gpu("gpu" if seed else "kill", seed) for seed in range(6)]
     with LocalEngine(2) as engine:
         ended = [event.result.status for event in engine.run(jobs) if isinstance(event, Ended)]
     assert sorted(ended) == ["crashed", *["ok"] * 5]

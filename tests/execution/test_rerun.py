@@ -9,7 +9,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.execution.runner import run_cells
+from highway_bench.execution.runner import Summary
 from highway_bench.results import Store
 
 
@@ -24,19 +24,19 @@ from highway_bench.results import Store
     ],
 )
 def test_what_is_measured_again(
-    fakes: str, store: Store, cell: Callable[..., Cell], log: Path, rerun: str, again: set[int]
+    run: Callable[..., Summary], cell: Callable[..., Cell], log: Path, rerun: str, again: set[int]
 ) -> None:
     cells = [cell(depth=1), cell(depth=2), cell("raise", depth=3)]
     if rerun == "highway*":
         cells[1] = cell(depth=2, block="highway")
-    run_cells(cells, store, plugins=[fakes])
+    run(cells)
     log.write_text("")
-    run_cells(cells, store, plugins=[fakes], rerun=rerun)
+    run(cells, rerun=rerun)
     assert {int(line.split()[1]) for line in log.read_text().splitlines()} == again
 
 
 @pytest.mark.parametrize("rerun", ["depth 7", ""])
-def test_a_pattern_of_no_cell(fakes: str, store: Store, cell: Callable[..., Cell], rerun: str) -> None:
+def test_a_pattern_of_no_cell(run: Callable[..., Summary], store: Store, cell: Callable[..., Cell], rerun: str) -> None:
     with pytest.raises(BadInput, match=f"no cell of this run has '{rerun}' in its name"):
-        run_cells([cell()], store, plugins=[fakes], rerun=rerun)
+        run([cell()], rerun=rerun)
     assert store.runs() == {}

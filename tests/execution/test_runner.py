@@ -13,13 +13,14 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.progress import Event, Finished, Opened, Started
-from highway_bench.execution.runner import run_cells
+from highway_bench.execution.runner import Summary
 from highway_bench.execution.schedule import Schedule
 from highway_bench.provenance import identity
 from highway_bench.provenance.processor import processor
 from highway_bench.results import COLUMNS, Store
 
 MakeCell = Callable[..., Cell]
+Run = Callable[..., Summary]
 
 
 def lines(log: Path) -> list[str]:
@@ -30,40 +31,10 @@ def by_depth(store: Store, metric: str = "loss") -> dict[int, dict[str, object]]
     return {row["depth"]: row for row in store.rows(metric=metric)}
 
 
-def test_every_cell_ends_in_rows(fakes: str, store: Store, cell: MakeCell) -> None:
-    expected = {
-        "measure": ("ok", None),
-        "diverge": ("diverged", "at step 3"),
-        "skip": ("skipped", "makes no sense"),
-        "raise": ("failed", "RuntimeError: shapes do not fit (runner_fakes.py, line"),
-        "bad-input": ("failed", "no such width"),
-        "memory": ("oom", "MemoryError"),
-        "allocator": ("oom", "RuntimeError: DefaultCPUAllocator: can't allocate memory"),
-        "leave": ("failed", "SystemExit: 4"),
-        "interrupt": ("failed", "KeyboardInterrupt"),
-        "exit": ("crashed", "exit code 3"),
-        "exit-0": ("crashed", "the worker process left with exit code 0"),
-        "kill": ("crashed", "the worker process was ended by signal 9 (SIGKILL)"),
-        "hang": ("timeout", "stopped after 1 s"),
-        "undeclared": ("failed", "'speed', which it does not declare"),
-        "twice": ("failed", "two values for one metric"),
-        "nothing": ("failed", "measured nothing"),
-    }
-    cells = [cell(do, depth=depth, timeout=1.0 if do == "hang" else 60.0) for depth, do in enumerate(expected, start=1)]
-    summary = run_cells(cells, store, workers=2, plugins=[fakes])
-    rows = by_depth(store)
-    for depth, (status, message) in enumerate(expected.values(), start=1):
-        row = rows[depth]
-        assert row["status"] == status, row["message"]
-        assert (row["message"] is None) if message is None else (message in str(row["message"]))
-    assert summary.counts == {"ok": 1, "diverged": 1, "skipped": 1, "failed": 7, "oom": 2, "crashed": 3, "timeout": 1}
-    assert (summary.measured, summary.stored, summary.exit_status) == (16, 0, 1)
-
-
-def test_a_worker_that_cannot_write_costs_its_cells_alone(fakes: str, store: Store, cell: MakeCell) -> None:
+def test_a_worker_that_cannot_write_costs_its_cells_alone(run: Run, store: Store, cell: MakeCell) -> None:
     """Which of a group's cells failed to write is not known, so the others are tried one by one."""
     cells = [cell(), *(cell("full-disk", task="fake-trials", seed=seed) for seed in range(2)), cell(task="fake-timing")]
-    summary = run_cells(cells, store, workers=1, plugins=[fakes])
+    summary = run(cells, workers=1)
     rows = sorted((row["task"], row["status"], row["message"]) for row in store.rows(metric="loss"))
     why = "in the worker: OSError: [Errno 27] File too large"
     assert rows == [("fake", "ok", None), ("fake-timing", "ok", None), *[("fake-trials", "failed", why)] * 2]
@@ -71,19 +42,19 @@ def test_a_worker_that_cannot_write_costs_its_cells_alone(fakes: str, store: Sto
 
 
 def test_a_plug_in_that_exits_in_the_worker(
-    fakes: str, store: Store, cell: MakeCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, fakes: str, store: Store, cell: MakeCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = "import multiprocessing, sys\nif multiprocessing.parent_process() is not None: sys.exit(7)\n"
     (tmp_path / "leaves_in_workers.py").write_text(source, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    run_cells([cell()], store, workers=1, plugins=[fakes, "leaves_in_workers"])
+    run([cell()], workers=1, plugins=[fakes, "leaves_in_workers"])
     assert {(row["status"], row["message"]) for row in store.rows()} == {
         ("failed", "plug-in 'leaves_in_workers' failed to import: SystemExit: 7")
     }
 
 
-def test_row_of_a_measured_cell(fakes: str, store: Store, cell: MakeCell) -> None:
-    summary = run_cells([cell(depth=3)], store, plugins=[fakes], command=["bench", "--now"])
+def test_row_of_a_measured_cell(run: Run, store: Store, cell: MakeCell) -> None:
+    summary = run([cell(depth=3)], command=["bench", "--now"])
     time, loss = store.rows()
     assert list(time) == list(COLUMNS)
     assert (time["metric"], time["unit"], time["better"], time["depth"]) == ("time", "s", "lower", 3)
@@ -101,62 +72,62 @@ def test_row_of_a_measured_cell(fakes: str, store: Store, cell: MakeCell) -> Non
     assert run["tasks"]["fake"]["metrics"]["time"] == {"unit": "s", "better": "lower", "label": "time"}
 
 
-def test_failure_has_a_row_for_every_metric(fakes: str, store: Store, cell: MakeCell) -> None:
-    run_cells([cell("raise")], store, plugins=[fakes])
+def test_failure_has_a_row_for_every_metric(run: Run, store: Store, cell: MakeCell) -> None:
+    run([cell("raise")])
     assert [(row["metric"], row["value"], row["status"]) for row in store.rows()] == [
         ("time", None, "failed"),
         ("loss", None, "failed"),
     ]
 
 
-def test_numbers_that_are_not_finite_are_null_with_a_message(fakes: str, store: Store, cell: MakeCell) -> None:
-    run_cells([cell("not-finite")], store, plugins=[fakes])
+def test_numbers_that_are_not_finite_are_null_with_a_message(run: Run, store: Store, cell: MakeCell) -> None:
+    run([cell("not-finite")])
     time, loss = store.rows()
     assert (time["value"], time["status"], json.loads(time["samples"])) == (None, "failed", [1.0, None])
     assert time["message"] == "value is nan; 1 of 2 samples are not finite"
     assert (loss["value"], loss["status"], loss["message"]) == (None, "diverged", "value is inf")
 
 
-def test_resume_measures_only_what_is_missing_or_failed(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+def test_resume_measures_only_what_is_missing_or_failed(run: Run, cell: MakeCell, log: Path) -> None:
     first = [cell(depth=1), cell("skip", depth=2), cell("raise", depth=3), cell("diverge", depth=4)]
-    run_cells(first, store, plugins=[fakes])
+    run(first)
     assert len(lines(log)) == 3
-    summary = run_cells([*first, cell(depth=5)], store, plugins=[fakes])
+    summary = run([*first, cell(depth=5)])
     assert sorted(line.split()[1] for line in lines(log)[3:]) == ["3", "5"]  # in parallel: either may be first
     assert (summary.measured, summary.stored) == (2, 3)
     assert summary.counts == {"ok": 2, "skipped": 1, "failed": 1, "diverged": 1}
-    run_cells([cell(depth=1)], store, plugins=[fakes], rerun="all")
+    run([cell(depth=1)], rerun="all")
     assert len(lines(log)) == 6
 
 
-def test_a_run_with_nothing_to_do_is_recorded_with_its_digests(fakes: str, store: Store, cell: MakeCell) -> None:
+def test_a_run_with_nothing_to_do_is_recorded_with_its_digests(run: Run, store: Store, cell: MakeCell) -> None:
     """Only its record shows that these are the digests of the current source: see the report's ``newest``."""
-    first = run_cells([cell()], store, plugins=[fakes])
-    summary = run_cells([cell(), cell()], store, plugins=[fakes])
+    first = run([cell()])
+    summary = run([cell(), cell()])
     assert (summary.measured, summary.stored, summary.exit_status) == (0, 1, 0)
     runs = store.runs()
     assert list(runs) == [first.run_id, summary.run_id]
     assert (runs[summary.run_id]["measured"], runs[summary.run_id]["digests"]) == (0, [*summary.digests.values()])
-    run_cells([], store, plugins=[fakes])
+    run([])
     assert len(store.runs()) == 2
 
 
-def test_a_runs_record_names_the_digests_of_all_its_cells(fakes: str, store: Store, cell: MakeCell) -> None:
-    run_cells([cell(depth=1)], store, plugins=[fakes])
-    summary = run_cells([cell(depth=1), cell("raise", depth=2), cell("skip", depth=3)], store, plugins=[fakes])
+def test_a_runs_record_names_the_digests_of_all_its_cells(run: Run, store: Store, cell: MakeCell) -> None:
+    run([cell(depth=1)])
+    summary = run([cell(depth=1), cell("raise", depth=2), cell("skip", depth=3)])
     run = store.runs()[summary.run_id]
     assert (summary.measured, run["digests"]) == (2, sorted(summary.digests.values()))
     assert set(run["digests"]) == {row["digest"] for row in store.rows()}
 
 
-def test_no_result_is_no_success(fakes: str, store: Store, cell: MakeCell) -> None:
-    assert run_cells([], store, plugins=[fakes]).exit_status == 3
-    assert run_cells([cell("skip")], store, plugins=[fakes]).exit_status == 3
-    assert run_cells([cell("skip"), cell("diverge")], store, plugins=[fakes]).exit_status == 0
+def test_no_result_is_no_success(run: Run, cell: MakeCell) -> None:
+    assert run([]).exit_status == 3
+    assert run([cell("skip")]).exit_status == 3
+    assert run([cell("skip"), cell("diverge")]).exit_status == 0
 
 
 def test_an_engine_opens_before_anything_is_planned(
-    fakes: str, store: Store, cell: MakeCell, monkeypatch: pytest.MonkeyPatch
+    run: Run, store: Store, cell: MakeCell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cluster that cannot be used is refused before the runner reads sources or decides which cells run."""
 
@@ -167,17 +138,15 @@ def test_an_engine_opens_before_anything_is_planned(
     monkeypatch.setattr(Schedule, "ready", lambda self: pytest.fail("planned"))
     engine = Refused(1)
     with pytest.raises(BadInput, match="another torch"):
-        run_cells([cell()], store, plugins=[fakes], engine=engine)
+        run([cell()], engine=engine)
     engine.__exit__(None, None, None)
     assert store.runs() == {}
 
 
-def test_cells_that_ended_survive_a_later_one_of_their_group(
-    fakes: str, store: Store, cell: MakeCell, log: Path
-) -> None:
+def test_cells_that_ended_survive_a_later_one_of_their_group(run: Run, store: Store, cell: MakeCell, log: Path) -> None:
     group = [cell(task="fake-trials", seed=seed) for seed in range(3)]
     group.insert(2, cell("kill", task="fake-trials", seed=9))
-    run_cells(group, store, workers=1, plugins=[fakes])
+    run(group, workers=1)
     assert [row["status"] for row in sorted(store.rows(metric="loss"), key=lambda row: row["seed"])] == [
         "ok",
         "ok",
@@ -187,13 +156,13 @@ def test_cells_that_ended_survive_a_later_one_of_their_group(
     assert [line.split()[2] for line in lines(log)] == ["0", "1", "9", "9", "2"]  # 0 and 1 not again
 
 
-def test_timing_group_whose_worker_dies_is_run_singly(fakes: str, store: Store, cell: MakeCell) -> None:
+def test_timing_group_whose_worker_dies_is_run_singly(run: Run, store: Store, cell: MakeCell) -> None:
     group = [
         cell("exit", task="fake-timing", block="plain"),
         cell(task="fake-timing", block="highway"),
         cell(task="fake-timing", block="residual"),
     ]
-    run_cells(group, store, plugins=[fakes])
+    run(group, workers=2)
     rows = {row["block"]: row for row in store.rows(metric="time")}
     assert rows["plain"]["status"] == "crashed"
     for block in ("highway", "residual"):
@@ -201,39 +170,39 @@ def test_timing_group_whose_worker_dies_is_run_singly(fakes: str, store: Store, 
         assert rows[block]["message"] is None
 
 
-def test_a_cell_added_to_a_timing_group_is_measured_alone(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+def test_a_cell_added_to_a_timing_group_is_measured_alone(run: Run, store: Store, cell: MakeCell, log: Path) -> None:
     pair = [cell(task="fake-timing", block="plain"), cell(task="fake-timing", block="highway")]
-    first = run_cells(pair[:1], store, plugins=[fakes])
-    second = run_cells(pair, store, plugins=[fakes])
+    first = run(pair[:1])
+    second = run(pair)
     assert [line.split()[0] for line in lines(log)] == ["plain", "highway"]
     assert {row["block"]: row["run_id"] for row in store.rows()} == {"plain": first.run_id, "highway": second.run_id}
     assert (second.measured, second.stored) == (1, 1)
 
 
-def test_a_crash_costs_no_result(fakes: str, store: Store, cell: MakeCell, tmp_path: Path, log: Path) -> None:
+def test_a_crash_costs_no_result(run: Run, store: Store, cell: MakeCell, tmp_path: Path) -> None:
     """A cell that is measured again on request crashes: the run fails, the old result stays, and the next run tries
     again."""
     flag = tmp_path / "flag"
     cells = [cell("crash-later", file=str(flag))]
-    run_cells(cells, store, plugins=[fakes])
+    run(cells)
     before = store.rows()
     flag.touch()
-    crashed = run_cells(cells, store, plugins=[fakes], rerun="all")
+    crashed = run(cells, rerun="all", workers=1)
     assert (crashed.counts, crashed.exit_status) == ({"crashed": 1}, 1)
     assert store.rows()[:-1] == before
     assert store.rows()[-1]["run_id"] == crashed.run_id
-    again = run_cells(cells, store, plugins=[fakes])
+    again = run(cells, workers=1)
     assert (again.counts, again.stored, again.measured, again.exit_status) == ({"crashed": 1}, 0, 1, 1)
     assert store.rows()[:-1] == before
     flag.unlink()
-    healthy = run_cells(cells, store, plugins=[fakes])
+    healthy = run(cells)
     assert {(row["status"], row["run_id"]) for row in store.rows()} == {("ok", healthy.run_id)}
-    assert run_cells(cells, store, plugins=[fakes]).stored == 1
+    assert run(cells).stored == 1
 
 
-def test_processes_do_not_serve_two_tasks_or_modes(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+def test_processes_do_not_serve_two_tasks_or_modes(run: Run, cell: MakeCell, log: Path) -> None:
     cells = [cell(depth=1), cell(depth=2).but(mode="compile"), cell(depth=3), cell(depth=4, task="fake-trials")]
-    run_cells(cells, store, workers=1, plugins=[fakes])
+    run(cells, workers=1)
     pid = {int(line.split()[1]): line.split()[-1] for line in lines(log)}
     assert pid[1] == pid[3]
     assert len({pid[1], pid[2], pid[4]}) == 3
@@ -242,37 +211,37 @@ def test_processes_do_not_serve_two_tasks_or_modes(fakes: str, store: Store, cel
 LOSSES = [[0.1, 0.9], [0.01, 0.2], [0.001, 0.4]]
 
 
-def test_needed_cells_run_first_and_decide(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+def test_needed_cells_run_first_and_decide(run: Run, store: Store, cell: MakeCell, log: Path) -> None:
     final = cell(task="fake-search", losses=LOSSES)
-    summary = run_cells([final], store, workers=2, plugins=[fakes])
+    summary = run([final], workers=2)
     assert summary.measured == 4
     assert lines(log)[-1].split()[3:5] == ["None", "0.01"]
     (row,) = store.rows(trial=None, metric="loss")
     assert json.loads(row["recipe"]) == dict(final.recipe)  # the identity of the requested cell
-    again = run_cells([final], store, plugins=[fakes])
+    again = run([final])
     assert (again.measured, again.stored) == (0, 4)
 
 
-def test_another_winner_is_another_measurement(fakes: str, store: Store, cell: MakeCell, log: Path) -> None:
+def test_another_winner_is_another_measurement(run: Run, store: Store, cell: MakeCell, log: Path) -> None:
     final = cell(task="fake-search", losses=LOSSES)
-    run_cells([final], store, plugins=[fakes])
+    run([final])
     (winner,) = store.rows(trial=1, metric="loss")
     store.put(winner["digest"], [winner | {"value": 5.0}])
-    assert run_cells([final], store, plugins=[fakes]).measured == 1
+    assert run([final]).measured == 1
     assert lines(log)[-1].split()[4] == "0.001"
 
 
-def test_a_cell_that_cannot_be_resolved_is_a_row(fakes: str, store: Store, cell: MakeCell) -> None:
+def test_a_cell_that_cannot_be_resolved_is_a_row(run: Run, store: Store, cell: MakeCell) -> None:
     final = cell(task="fake-search", losses=[[0.1, None]])
-    run_cells([final], store, plugins=[fakes])
+    run([final])
     row = store.rows(trial=None, metric="loss")[0]
     assert (row["status"], row["message"]) == ("skipped", "no trial has a loss")
 
 
-def test_events(fakes: str, store: Store, cell: MakeCell) -> None:
+def test_events(run: Run, cell: MakeCell) -> None:
     events: list[Event] = []
     cells = [cell(depth=1), cell("raise", depth=2)]
-    run_cells(cells, store, workers=1, plugins=[fakes], on_event=events.append)
+    run(cells, on_event=events.append)
     opened, *others = events
     assert opened == Opened(cells=2, stored=0, other_sources=0, resumed=0, left=0.02)
     assert [type(event) for event in others] == [Started, Finished, Started, Finished]
@@ -282,15 +251,15 @@ def test_events(fakes: str, store: Store, cell: MakeCell) -> None:
 
 
 @pytest.mark.parametrize("change", [{"task": "fakee"}, {"block": "highwya"}, {"family": "dence"}, {"dataset": "digit"}])
-def test_unknown_name(fakes: str, store: Store, cell: MakeCell, change: dict[str, str]) -> None:
+def test_unknown_name(run: Run, store: Store, cell: MakeCell, change: dict[str, str]) -> None:
     with pytest.raises(UnknownName, match="did you mean"):
-        run_cells([cell(), cell().but(**change)], store, plugins=[fakes])
+        run([cell(), cell().but(**change)])
     assert store.rows() == []
 
 
-def test_plugin_that_does_not_import(store: Store, cell: MakeCell) -> None:
+def test_plugin_that_does_not_import(run: Run, cell: MakeCell) -> None:
     with pytest.raises(BadInput, match="plug-in 'no_such_plugin' failed to import: ModuleNotFoundError"):
-        run_cells([cell()], store, plugins=["no_such_plugin"])
+        run([cell()], plugins=["no_such_plugin"])
 
 
 @pytest.mark.parametrize(
@@ -304,7 +273,7 @@ def test_plugin_that_does_not_import(store: Store, cell: MakeCell) -> None:
     ],
 )
 def test_a_row_names_the_machine_that_its_cell_ran_on(
-    fakes: str,
+    run: Run,
     store: Store,
     cell: MakeCell,
     elsewhere: Callable[..., Any],
@@ -315,7 +284,7 @@ def test_a_row_names_the_machine_that_its_cell_ran_on(
     """A result of another machine or torch than that of its digest is a failure."""
     here = identity()
     there = here._replace(**{name: text.format(torch=here.torch) for name, text in changes.items()})
-    run_cells([cell(task=task)], store, plugins=[fakes], engine=elsewhere(there))
+    run([cell(task=task)], engine=elsewhere(there))
     rows = store.rows(metric="loss")
     assert [(row["status"], row["machine"], row["gpu"], row["torch"]) for row in rows] == [(status, *there)]
     if status == "failed":

@@ -87,7 +87,7 @@ def test_a_source_changed_while_a_cell_is_measured(
 
 
 def test_a_later_batch_with_another_module_gets_a_worker_that_reads_it_before_its_imports(
-    fakes: str, cell: MakeCell, log: Path, layers: Path
+    job: Callable[..., Job], cell: MakeCell, log: Path, layers: Path
 ) -> None:
     """Both batches are of one kind. A worker that knows the modules of the second runs it too."""
     one = cell("value", task="fake-trials")
@@ -95,18 +95,8 @@ def test_a_later_batch_with_another_module_gets_a_worker_that_reads_it_before_it
     sources = {one: {}, other: SourceTree().fingerprints(["own_layers"])}
     with LocalEngine(1) as engine:
         for ran in (one.but(recipe={"do": "measure", "log": str(log)}), other, other):
-            job = Job(
-                task="fake-trials",
-                keys=("key",),
-                cells=(ran,),
-                mode="eager",
-                threads=1,
-                alone=False,
-                timeouts=(20.0,),
-                plugins=(fakes,),
-                sources=sources.get(ran, {}),
-            )
-            assert [event.result.status for event in engine.run([job]) if isinstance(event, Ended)] == ["ok"]
+            events = engine.run([job(ran, sources=sources.get(ran, {}))])
+            assert [event.result.status for event in events if isinstance(event, Ended)] == ["ok"]
     first, second, third = (line.split()[-1] for line in log.read_text().splitlines())
     assert first != second == third
 

@@ -10,16 +10,14 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.execution import runner
-from highway_bench.execution.log_file import LogFile
-from highway_bench.execution.progress import Event, Finished, Started
-from highway_bench.execution.progress_bar import showing_progress
-from highway_bench.execution.runner import run_cells
+from highway_bench.execution.progress import Event, Finished, LogFile, Started, showing_progress
+from highway_bench.execution.runner import Summary
 from highway_bench.results import Store
 from highway_bench.results.run_status import RunStatus, run_status
 
 
 def test_a_run_is_seen_from_outside(
-    fakes: str, store: Store, cell: Callable[..., Cell], monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., Summary], store: Store, cell: Callable[..., Cell], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "NOTED", 0.0)
     seen: list[RunStatus] = []
@@ -31,9 +29,9 @@ def test_a_run_is_seen_from_outside(
             raise KeyboardInterrupt
 
     cells = [cell(depth=1), cell("raise", depth=2), cell(depth=3), cell(depth=4)]
-    run_cells(cells[:1], store, plugins=[fakes])
+    run(cells[:1])
     with pytest.raises(KeyboardInterrupt):
-        run_cells(cells, store, workers=1, plugins=[fakes], on_event=on_event)
+        run(cells, on_event=on_event)
     assert {one.state for one in seen} == {"running"}
     assert [(one.done, one.failed, one.running) for one in seen[:3]] == [
         (1, 0, [str(cells[1])]),
@@ -46,7 +44,7 @@ def test_a_run_is_seen_from_outside(
     stopped = run_status(store.path)
     assert (stopped.state, stopped.cells, stopped.running, stopped.failed) == ("interrupted", 4, [], 1)
     with Store(store.path) as again:
-        run_cells([cells[0], *cells[2:]], again, plugins=[fakes])
+        run([cells[0], *cells[2:]], store=again)
         assert run_status(again.path).state == "running"  # until the store is closed
     finished = run_status(store.path)
     assert (finished.state, finished.done, finished.counts, finished.left) == ("finished", 3, {"ok": 3}, 0.0)
@@ -60,11 +58,11 @@ def test_a_store_without_a_run(tmp_path: Path) -> None:
         run_status(tmp_path / "s")
 
 
-def test_a_log_that_a_person_can_read(fakes: str, store: Store, cell: Callable[..., Cell], tmp_path: Path) -> None:
+def test_a_log_that_a_person_can_read(run: Callable[..., Summary], cell: Callable[..., Cell], tmp_path: Path) -> None:
     path = tmp_path / "deep" / "log.txt"
     for cells in ([cell(depth=1)], [cell(depth=1), cell("raise", depth=2)]):
         with showing_progress(log=path) as on_event:
-            run_cells(cells, store, plugins=[fakes], on_event=on_event)
+            run(cells, on_event=on_event)
     with pytest.raises(KeyboardInterrupt), showing_progress(log=path):
         raise KeyboardInterrupt
     lines = [line.partition("Z ")[2] for line in path.read_text(encoding="utf-8").splitlines()]

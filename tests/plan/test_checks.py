@@ -8,7 +8,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.execution.needs import with_needs
+from highway_bench.execution.schedule import with_needs
 from highway_bench.plan.checks import check_cells
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection

@@ -43,7 +43,7 @@ def test_every_column_of_numbers_has_a_unit(name: str, results: Results) -> None
 
 def test_what_the_registries_declare_travels_with_a_run() -> None:
     pytest.importorskip("torch", reason="registries of blocks need torch; which reading results does not")
-    from highway_bench.execution.descriptions import descriptions
+    from highway_bench.execution.record import descriptions
 
     cells = [
         Cell(task=task, block="plain", family="dense", depth=2, width=8, nominal_width=8, dataset=dataset)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.execution.needs import with_needs
+from highway_bench.execution.schedule import with_needs
 from highway_bench.frames.rows import prepared
 from highway_bench.reproduce import claims as claims_module
 from highway_bench.reproduce._measured import ended_cells

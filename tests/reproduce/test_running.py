@@ -227,8 +227,7 @@ def test_the_estimate_counts_networks_that_train_together(tiny: Tiny) -> None:
 
 def test_every_reproduction_plans_cells_that_can_be_identified() -> None:
     """Names, options and widths are valid. Nothing is measured."""
-    from highway_bench.execution.needs import with_needs
-    from highway_bench.execution.schedule import Schedule
+    from highway_bench.execution.schedule import Schedule, with_needs
 
     class Empty:
         def digests(self) -> dict[str, Any]:

@@ -10,8 +10,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.execution import schedule
-from highway_bench.execution.needs import with_needs
-from highway_bench.execution.schedule import Schedule
+from highway_bench.execution.schedule import Schedule, with_needs
 from highway_bench.provenance import Identity
 from highway_bench.registry import load_plugin
 from highway_bench.reproduce.base import reproductions

@@ -14,7 +14,7 @@ import pytest
 
 from highway_bench.errors import BadInput
 from highway_bench.results import COLUMNS, SCHEMA, Row, Store, integrity, row, salvage
-from highway_bench.results.migration import columns_of
+from highway_bench.results.integrity import columns_of
 
 PAGE = 4096
 CELLS, ROWS = 120, 12
@@ -153,14 +153,14 @@ def test_the_first_page_of_a_migrated_or_a_pruned_store_is_replaced(
         before = store.rows()
     first(path)
     done = salvage(path, tmp_path / "whole.sqlite")
-    assert (done.cells, done.runs, done.lost, done.lost_runs) == (CELLS, 1, 0, 0)
+    assert (done.cells, done.runs, done.lost_rows, done.lost_runs) == (CELLS, 1, 0, 0)
     with Store(tmp_path / "whole.sqlite", read_only=True) as store:
         assert store.rows() == before
 
 
 def test_a_sound_store_is_salvaged_whole(path: Path, tmp_path: Path) -> None:
     done = salvage(path, tmp_path / "copy.sqlite")
-    assert (done.cells, done.rows, done.runs, done.lost, done.left_out) == (CELLS, CELLS * ROWS, 1, 0, set())
+    assert (done.cells, done.rows, done.runs, done.lost_rows, done.left_out) == (CELLS, CELLS * ROWS, 1, 0, set())
     with Store(path, read_only=True) as first, Store(tmp_path / "copy.sqlite", read_only=True) as second:
         assert second.rows() == first.rows()
         assert second.runs() == first.runs()
@@ -177,8 +177,8 @@ def test_a_number_far_from_all_others_is_salvaged_as_fast(path: Path, tmp_path: 
     done = salvage(path, tmp_path / "whole.sqlite")
     assert done.cells + len(done.left_out) == CELLS
     assert len(done.left_out) <= 4
-    assert (done.lost > 0) == (damaged is not None)
-    assert done.lost <= 2 * 64  # two chunks
+    assert (done.lost_rows > 0) == (damaged is not None)
+    assert done.lost_rows <= 2 * 64  # two chunks
     assert (done.runs, done.lost_runs) == (1, 0)
 
 

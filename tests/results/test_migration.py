@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from highway_bench.errors import BadInput
-from highway_bench.results import SCHEMA, Store, migration, row
-from highway_bench.results.migration import ADDED, columns_of
+from highway_bench.results import SCHEMA, Store, database, row
+from highway_bench.results.integrity import ADDED, columns_of
 
 
 def older_store(path: Path, version: int, digest: str = "a") -> None:
@@ -80,7 +80,7 @@ def test_a_backup_that_cannot_be_written_leaves_the_store_as_it_was(
 ) -> None:
     path = tmp_path / "s.sqlite"
     older_store(path, 1)
-    monkeypatch.setattr(migration, "backup_path", lambda path, version: tmp_path / "no folder" / "s.bak")
+    monkeypatch.setattr(database, "backup_path", lambda path, version: tmp_path / "no folder" / "s.bak")
     with pytest.raises(BadInput, match="unable to open"):
         Store(path)
     assert columns_in(path) == columns_of(1)

@@ -8,8 +8,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.execution.needs import with_needs
-from highway_bench.execution.schedule import Schedule
+from highway_bench.execution.schedule import Schedule, with_needs
 from highway_bench.results.schema import Status, row
 from highway_bench.results.store import Store
 from highway_bench.tasks import Skip, tasks

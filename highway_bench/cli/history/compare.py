@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import print_json, print_table
+from highway_bench.cli._output import Table, show
 from highway_bench.cli.history.left_out import Undecided, left_out_as_json, raise_failed, report_left_out
 from highway_bench.cli.history.options import BlockOption, DepthOption, Device, FamilyOption, Pairs, Root, chosen_cells
 from highway_bench.history.limits import MOST_PAIRS
@@ -55,10 +56,7 @@ def compare(
     if stored:
         chosen = [set(names) for names in (block, family, depth) if names]
         known = [one for one in stored_values(paths, first, second) if all(names & {*one.cell} for names in chosen)]
-        if json:
-            print_json({"stored": changes_as_json(known)})
-        else:
-            print_changes("Stored points", known, first, second)
+        show({"stored": changes_as_json(known)}, changes("Stored points", known, first, second), as_json=json)
         return
     here = this_machine(device).device
     suite = paths.suite().on(here)
@@ -87,24 +85,20 @@ def compare(
         one.reason = "not reached in time"
     compared, left_out = report_left_out(every)
     undecided += [one for one in compared if one.change(confidence) is StepChange.UNDECIDED]
-    if json:
-        print_json(
-            {
-                "steps": [as_json(one, confidence) for one in compared],
-                "counts": changes_as_json(counts),
-                "left_out": left_out_as_json(left_out),
-            }
-        )
-    else:
-        print_compared(compared, first, second, confidence, here)
-        print_changes("Exact counts that differ", counts, first, second)
+    data = {
+        "steps": [as_dict(one, confidence) for one in compared],
+        "counts": changes_as_json(counts),
+        "left_out": left_out_as_json(left_out),
+    }
+    differ = changes("Exact counts that differ", counts, first, second)
+    show(data, chain(steps(compared, first, second, confidence, here), differ), as_json=json)
     slower = [one for one in compared if strict and one.change(confidence) is StepChange.SLOWER]
     raise_failed(left_out, slower, counts, strict=strict)
     if strict and undecided:
         raise Undecided(f"undecided: {'; '.join(one.cell.described(here) for one in undecided)}")
 
 
-def as_json(one: Compared, confidence: float) -> dict[str, object]:
+def as_dict(one: Compared, confidence: float) -> dict[str, object]:
     """A cell's medians in seconds, and its ratio with the interval."""
     first, second = one.seconds
     ratio = one.ratio(confidence)
@@ -135,8 +129,8 @@ def changes_as_json(changes: Sequence[ValueChange]) -> list[dict[str, object]]:
     ]
 
 
-def print_compared(compared: Sequence[Compared], first: str, second: str, confidence: float, device: str) -> None:
-    """Print the comparison as a table."""
+def steps(compared: Sequence[Compared], first: str, second: str, confidence: float, device: str) -> Iterator[Table]:
+    """The comparison of steps."""
     from highway_bench.report.ratio import PERCENT, is_decided, quoted
 
     rows = []
@@ -151,7 +145,7 @@ def print_compared(compared: Sequence[Compared], first: str, second: str, confid
         )
         waited, change = f"{100 * one.waited:.0f} %", one.change(confidence)
         rows.append([one.cell.described(device), *seconds, quote, str(ratio.n), waited, change])
-    print_table(
+    yield Table(
         f"A step at {second}, relative to {first}",
         ["cell", first, second, f"ratio [{100 * confidence:.4g} %]", "pairs", "waited", "verdict"],
         rows,
@@ -162,18 +156,17 @@ def print_compared(compared: Sequence[Compared], first: str, second: str, confid
     )
 
 
-def print_changes(title: str, changes: Sequence[ValueChange], first: str, second: str) -> None:
-    """Print the values as a table, if there are any."""
+def changes(title: str, values: Sequence[ValueChange], first: str, second: str) -> list[Table]:
+    """The values as a table, if there are any."""
     rows = []
-    for one in changes:
+    for one in values:
         where = [one.machine, one.series.title, one.cell.described(one.device), number(one.before)]
         if isinstance(one.after, str):
             rows.append([*where, "failed", one.after])
         else:
             change = f"{100 * (one.after / one.before - 1):+.3g} %" if one.before else ""
             rows.append([*where, number(one.after), change])
-    if rows:
-        print_table(title, ["machine", "series", "cell", first, second, "change"], rows)
+    return [Table(title, ["machine", "series", "cell", first, second, "change"], rows)] if rows else []
 
 
 def number(value: float) -> str:

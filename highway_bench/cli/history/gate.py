@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import print_json, print_table
+from highway_bench.cli._output import Printed, Table, bounds, show
 from highway_bench.cli.history.left_out import Undecided
 from highway_bench.cli.history.options import Device, MachineName, Root
 from highway_bench.errors import HighwayBenchError
 from highway_bench.history.limits import WINDOW
+from highway_bench.json_values import finite
 
 if TYPE_CHECKING:
     from highway_bench.history.gate import GateFinding, GateReport
@@ -60,10 +62,7 @@ def gate(
     if measure and here:
         measure_here(paths, here)  # failures are left to the gate
     report = judge(paths, here if confirm else None, window=window)
-    if json:
-        print_json(as_json(report))
-    else:
-        print_report(report)
+    show(as_dict(report), report_parts(report), as_json=json)
     regressed, undecided = report.of(GateVerdict.REGRESSION), report.of(GateVerdict.UNDECIDED)
     if regressed or report.lost:
         raise Regressed(f"{len(regressed)} series regressed, {len(report.lost)} without a value at HEAD")
@@ -79,19 +78,18 @@ def gate(
         )
 
 
-def as_json(report: GateReport) -> dict[str, object]:
+def as_dict(report: GateReport) -> dict[str, object]:
     """The report's series with their verdicts, as plain values."""
     return {
         "findings": [
             {
                 "verdict": one.verdict,
                 **_of(one.rise.of),
-                "before": None if math.isnan(one.rise.before) else one.rise.before,
-                "after": None if math.isnan(one.rise.after) else one.rise.after,
+                **finite({"before": one.rise.before, "after": one.rise.after}),
                 "commit": one.rise.commit,
                 "good": one.rise.good,
                 "trend": one.rise.trend,
-                "ratio": one.ratio and {"value": one.ratio.value, "low": one.ratio.low, "high": one.ratio.high},
+                "ratio": one.ratio and bounds(one.ratio),
                 "waited": one.waited,
                 "remark": one.remark,
             }
@@ -110,12 +108,11 @@ def _of(followed: Followed) -> dict[str, object]:
     return {"series": followed.series.name, **followed.cell._asdict(), "machine": followed.machine}
 
 
-def print_report(report: GateReport) -> None:
-    """Print the gate's report: a line a series."""
-    for line in report.lines:
-        typer.echo(line)
+def report_parts(report: GateReport) -> Iterator[Printed]:
+    """The gate's report: a line a series."""
+    yield from report.lines
     if report.findings:
-        print_table(
+        yield Table(
             "Series that seem to have regressed",
             ["verdict", "series", "cell", "machine", "before", "now", "since", "step ÷ last good's", "remark"],
             [table_row(one) for one in report.findings],
@@ -124,9 +121,9 @@ def print_report(report: GateReport) -> None:
         )
     for one in report.culprits:
         among = f", or one of the {one.commits - 1} commits before it, which were not measured" * (one.commits > 1)
-        typer.echo(f"{one.commit[:8]} ({one.subject}){among}: {one.series} series of {', '.join(one.blocks)} regressed")
+        yield f"{one.commit[:8]} ({one.subject}){among}: {one.series} series of {', '.join(one.blocks)} regressed"
     if report.lost:
-        print_table(
+        yield Table(
             "Without a value at HEAD",
             ["series", "cell", "machine", "reason"],
             [
@@ -135,11 +132,11 @@ def print_report(report: GateReport) -> None:
             ],
         )
     if not report.findings and not report.lost:
-        typer.echo(f"no regression in {report.judged:,} series of {', '.join(report.machines)}")
+        yield f"no regression in {report.judged:,} series of {', '.join(report.machines)}"
 
 
 def table_row(finding: GateFinding) -> list[str]:
-    """A finding as a row of ``print_report``'s table."""
+    """A finding as a row of ``report_parts``'s table."""
     rise, ratio = finding.rise, finding.ratio
     remarks = ["slow rise"] if rise.trend else []
     remarks += [f"steps waited {100 * finding.waited:.0f} % of the time for a core"] if finding.waited >= 0.005 else []

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import print_json
+from highway_bench.cli._output import show
 from highway_bench.cli.history.options import Root
 
 
@@ -27,8 +27,4 @@ def import_folder(
     paths = Paths.of(root)
     imported = import_results(paths, folder, commit)
     written = [path.relative_to(paths.root) for path in imported.written]
-    if json:
-        print_json({"written": written, "lines": imported.lines})
-        return
-    for line in [*written, *imported.lines]:
-        typer.echo(str(line))
+    show({"written": written, "lines": imported.lines}, [*written, *imported.lines], as_json=json)

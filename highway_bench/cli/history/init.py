@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
 from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import print_json
+from highway_bench.cli._output import show
 from highway_bench.cli.history.options import Root
 
 
@@ -19,8 +17,4 @@ def init(json: AsJson = False, root: Root = Path(".")) -> None:
     from highway_bench.history.init import write_history
 
     written = write_history(root)
-    if json:
-        print_json({"written": written})
-        return
-    for path in written:
-        typer.echo(str(path))
+    show({"written": written}, written, as_json=json)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import print_json, print_table
+from highway_bench.cli._output import Printed, Table, show
 from highway_bench.cli.history.left_out import left_out_as_json, raise_failed, report_left_out
 from highway_bench.cli.history.options import BlockOption, DepthOption, Device, FamilyOption, Pairs, Root, chosen_cells
 
@@ -48,18 +48,18 @@ def noise(
     )
     compared, left_out = report_left_out(every)
     rows = [as_json(one) for one in compared]
-    if json:
-        print_json({"pairs": pairs, "cells": rows, "left_out": left_out_as_json(left_out)})
-    else:
-        print_noise(compared, rows, pairs)
+    data = {"pairs": pairs, "cells": rows, "left_out": left_out_as_json(left_out)}
+    show(data, noise_tables(compared, rows, pairs), as_json=json)
     raise_failed(left_out)
 
 
-def print_noise(compared: Sequence[Compared], rows: Sequence[Mapping[str, float | int | str]], pairs: int) -> None:
-    """Print the spread of each cell as a table."""
+def noise_tables(
+    compared: Sequence[Compared], rows: Sequence[Mapping[str, float | int | str]], pairs: int
+) -> Iterator[Printed]:
+    """The spread of each cell."""
     from highway_bench.history.compare import Precision
 
-    print_table(
+    yield Table(
         "HEAD relative to itself",
         ["cell", "ratio", "sd of a pair", "pairs needed", "waited"],
         [

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import print_json
+from highway_bench.cli._output import show
 from highway_bench.cli.history.options import Root
 
 
@@ -33,9 +33,8 @@ def publish(
     if site is not None:
         lines += write_site(published.html.parents[1], site, str(paths.configuration()["project"]))
         index = site / "index.html"
-    if json:
-        print_json({"index": index, "machines": published.machines, "points": published.points, "lines": lines})
-        return
-    for line in lines:
-        typer.echo(line)
-    typer.echo(f"{published.points} points of {', '.join(published.machines)}: {index}")
+    show(
+        {"index": index, "machines": published.machines, "points": published.points, "lines": lines},
+        [*lines, f"{published.points} points of {', '.join(published.machines)}: {index}"],
+        as_json=json,
+    )

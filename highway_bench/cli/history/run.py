@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import print_json
+from highway_bench.cli._output import show
 from highway_bench.cli.history.options import Device, MachineName, Quick, Root
 from highway_bench.errors import HighwayBenchError
 
@@ -68,30 +69,28 @@ def run(
     if has_git(paths.root):
         followed += follow_accepted(paths)
     measured.lines[:0] = followed if paths.is_read_by_asv else [*followed, FOR_ASV]
-    print_measured(measured, as_json=json)
+    show(as_dict(measured), measured_lines(measured), as_json=json)
     if measured.failed:
         raise SomeFailed(f"failed: {', '.join(measured.failed)}")
 
 
-def print_measured(measured: Measured, *, as_json: bool) -> None:
-    """Print a run's result."""
-    values = {commit: len(result.points) for commit, result in measured.results.items()}
-    if as_json:
-        print_json(
-            {
-                "machine": measured.machine,
-                "files": [result.path for result in measured.results.values()],
-                "values": values,
-                "without": [*map(str, measured.without)],
-                "failed": measured.failed,
-                "dirty": measured.dirty,
-                "lines": measured.lines,
-            }
-        )
-        return
-    for line in [*measured.lines, *measured.without]:
-        typer.echo(line)
+def as_dict(measured: Measured) -> dict[str, Any]:
+    """A run's result as plain data."""
+    return {
+        "machine": measured.machine,
+        "files": [result.path for result in measured.results.values()],
+        "values": {commit: len(result.points) for commit, result in measured.results.items()},
+        "without": [*map(str, measured.without)],
+        "failed": measured.failed,
+        "dirty": measured.dirty,
+        "lines": measured.lines,
+    }
+
+
+def measured_lines(measured: Measured) -> Iterator[str]:
+    """A run's result for people."""
+    yield from map(str, [*measured.lines, *measured.without])
     for commit, result in measured.results.items():
-        typer.echo(f"{commit[:8]}: {len(result.points):,} values in {result.path}")
+        yield f"{commit[:8]}: {len(result.points):,} values in {result.path}"
     if measured.dirty:
-        typer.echo("uncommitted changes: this point is shown on the pages, and not stored")
+        yield "uncommitted changes: this point is shown on the pages, and not stored"

@@ -1,9 +1,12 @@
-"""Nodes of a Ray cluster: those that run cells, with their resources, machine and versions."""
+"""Ray, with our settings and its errors in one line, and the nodes of its cluster that run cells, with their resources,
+machine and versions."""
 
 from __future__ import annotations
 
 import json
+import os
 import platform
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,13 +14,49 @@ from typing import Any
 
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import _node
-from highway_bench.execution.engines._ray import first_line, imported_ray
 from highway_bench.provenance import Identity
 from highway_bench.provenance.machine import torch_version
 
 NODE = "ray.io/node-id"  # Ray's own label of every node
 ANSWER = 300.0  # seconds in which a node must give its facts: importing from a busy disk takes minutes
 POLL = 1.0  # seconds between looks at the cluster
+ENVIRONMENT = {
+    "RAY_AUTH_MODE": "token",  # whoever reaches a port of a cluster without a token can run code on it
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_task_oom_retries": "3",  # Ray would repeat a job that is too large for the nodes without end
+    "RAY_gcs_server_port_wait_time_s": "1",  # and try for ten minutes to reach a cluster that has ended
+}
+VERSIONS = re.compile(r"Version mismatch:.*?Ray: (\S+)\s+Python: (\S+).*?Ray: (\S+)\s+Python: (\S+)", re.DOTALL)
+
+
+def imported_ray() -> Any:
+    """The module ``ray``, with token authentication on and usage reports off unless the environment says otherwise.
+
+    Raises ``BadInput`` where it is not installed.
+    """
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise BadInput("engine 'ray' needs Ray: install highway-bench[cluster]") from error
+    return ray
+
+
+def first_line(error: BaseException) -> str:
+    """The message of Ray's ``error``, or of the exception on the node, in one line.
+
+    Ray gives the versions of the cluster and of this process in lines of their own.
+    """
+    cause = getattr(error, "cause", None) or error
+    if found := VERSIONS.search(str(cause)):
+        ray, python, own_ray, own_python = found.groups()
+        return (
+            f"it has Ray {ray} with Python {python}, and this command Ray {own_ray} with Python {own_python}: "
+            "install the same"
+        )
+    text = next((line.strip() for line in str(cause).splitlines() if line.strip()), "")
+    return text or type(cause).__name__
 
 
 @dataclass(frozen=True)

@@ -29,21 +29,21 @@ from typing import Any, Self
 from highway_bench.by_value import PICKLED
 from highway_bench.data.batches import copy_of
 from highway_bench.errors import BadInput, HighwayBenchError
-from highway_bench.execution.engines import _node
+from highway_bench.execution.engines import _node, register_engine
 from highway_bench.execution.engines._cluster_nodes import (
     NODE,
     POLL,
     ClusterNode,
     asked_nodes,
     cores_of,
+    first_line,
     gpus_of,
+    imported_ray,
     living_nodes,
     memory_of,
 )
 from highway_bench.execution.engines._gpus import gpu_share
 from highway_bench.execution.engines._pool import WorkerKind
-from highway_bench.execution.engines._ray import first_line, imported_ray
-from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.job import Began, CellResult, Ended, Job
 from highway_bench.provenance import identity
 from highway_bench.provenance.free_memory import PROCESS_BYTES
@@ -253,8 +253,8 @@ class RayEngine:
             nodes = [node for node in nodes if node.identities[device] == here]
             if not nodes:
                 raise BadInput(
-                    f"task {job.task!r} depends on the machine, and no node is, as this one, {here.machine} with torch "
-                    f"{here.torch}: give the command on a machine like the nodes"
+                    f"task {job.task!r} depends on the machine, and no node matches this machine ({here.machine} with "
+                    f"torch {here.torch}): give the command on a machine like the nodes"
                 )
         if job.alone:
             cores, _ = Counter(node.cores for node in nodes).most_common(1)[0]

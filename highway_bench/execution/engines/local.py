@@ -3,7 +3,7 @@
 A pool runs jobs of one ``WorkerKind`` (task, mode, threads, …): the memory tracker must never share a process with
 compiled cells. A pool is reused while jobs of its kind follow, because a new worker must import torch. Jobs that run
 through other modules get a new pool, whose workers read the source of these modules before any import (see
-``source_check``). A job that must run alone has a pool of one worker, and no other job runs meanwhile, except captured
+``SourceCheck``). A job that must run alone has a pool of one worker, and no other job runs meanwhile, except captured
 steps on other GPUs. Jobs on GPUs have one pool for each GPU (see ``_gpus``).
 
 Time-outs are measured here, by a clock that no change of the system's time moves; the pool's own would follow it.
@@ -28,12 +28,12 @@ from pebble import ProcessExpired
 
 from highway_bench.errors import BadInput, HighwayBenchError
 from highway_bench.execution import worker
+from highway_bench.execution.engines import register_engine
 from highway_bench.execution.engines._gpus import gpu_share
 from highway_bench.execution.engines._pool import Pool, WorkerKind
-from highway_bench.execution.engines.base import register_engine
 from highway_bench.execution.failure import death, failure
 from highway_bench.execution.job import Began, CellResult, Ended, Job
-from highway_bench.execution.oom_killer import oom_kills
+from highway_bench.execution.memory import oom_kills
 from highway_bench.os_names import SIGKILL, without_ctrl_c
 from highway_bench.provenance.free_memory import PROCESS_BYTES, usable_bytes
 from highway_bench.provenance.machine import cores
@@ -49,6 +49,14 @@ STARTING = 600.0  # seconds in which a worker must take its job: importing torch
 
 class WorkersUnusable(HighwayBenchError):
     """Worker processes die, or hang, before they can take a job."""
+
+
+class PoolBroken(Exception):
+    """The workers of ``pool`` died, or hang, before they took a job."""
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__(pool)
+        self.pool = pool
 
 
 @dataclass
@@ -151,16 +159,13 @@ class LocalEngine:
                 queue, self._crowded_out = self._crowded_out, deque()
             try:
                 while queue and (chosen := self._pool_for(queue[0])) is not None:
-                    pool, job = chosen, queue[0]
-                    self._submit(pool, job)
-                    queue.popleft()
-                    yield Began(job)
+                    self._submit(chosen, queue[0])
+                    yield Began(queue.popleft())
                 done, _ = wait(self._running, timeout=POLL, return_when=FIRST_COMPLETED)
                 # Before the files are read: a worker that took a job has written so.
                 gone = [(pool, pool.workers.gone()) for pool in self._pools]
                 for future in list(self._running):
                     running = self._running[future]
-                    pool = running.pool
                     yield from self._read(running)
                     running.stopped = running.is_overdue()
                     if future in done or running.stopped or running.is_lost():
@@ -169,14 +174,14 @@ class LocalEngine:
                         deaths = 0
                 for pool, ended in gone:
                     if self._is_stuck(pool, ended):
-                        raise BrokenProcessPool
-            except BrokenProcessPool:
+                        raise PoolBroken(pool)
+            except PoolBroken as broken:
                 deaths += 1
                 if deaths == STARTS:
                     raise WorkersUnusable(
                         "worker processes die or hang before they can take a job: no plug-in may exit Python"
                     ) from None
-                self._replace(pool, queue)
+                self._replace(broken.pool, queue)
 
     def _open(self, kind: WorkerKind, modules: frozenset[str]) -> None:
         """Open the pools for jobs of ``kind`` that run through ``modules``, unless they are open."""
@@ -232,7 +237,7 @@ class LocalEngine:
             with without_ctrl_c():  # only this process gets it, and stops the workers
                 future = pool.processes.schedule(worker.measure, args=(job, path))
         except RuntimeError as error:  # pebble's error for a pool that broke between two jobs
-            raise BrokenProcessPool(str(error)) from error
+            raise PoolBroken(pool) from error
         neighbours = [running for running in self._running.values() if running.pool is pool]
         for running in neighbours:
             running.crowded = True
@@ -270,8 +275,8 @@ class LocalEngine:
                 status, message = self._death(running.pool.workers.exit_code(running.process))
         except ProcessExpired as error:
             status, message = self._death(error.exitcode)
-        except BrokenProcessPool:
-            raise
+        except BrokenProcessPool as error:
+            raise PoolBroken(running.pool) from error
         except Exception as error:  # the worker's own error, not a task's, such as a full disk
             status, message = failure(error.with_traceback(None))
             message = f"in the worker: {message}"

@@ -8,9 +8,7 @@ import pytest
 from rich.console import Console
 
 from highway_bench.cell import Cell
-from highway_bench.execution.progress import Finished, Opened, Started
-from highway_bench.execution.progress_bar import Lines, showing_progress
-from highway_bench.execution.progress_text import duration
+from highway_bench.execution.progress import Finished, Lines, Opened, Started, duration, showing_progress
 from highway_bench.results.schema import Status
 
 CELL = Cell(task="memory", block="[red]", family="dense", depth=1, width=8, nominal_width=8)

@@ -1,10 +1,16 @@
-"""``highway-bench advise``: which connection to use for a layer, at one depth, within minutes."""
+"""``highway-bench answer``, ``export`` and ``advise``: which connection to take, and its code.
+
+The first two read the results that come with the package; ``advise`` measures a layer, at one depth, within minutes.
+"""
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +27,63 @@ from highway_bench.cli._options import (
     assignments,
     engine_at,
 )
-from highway_bench.cli._output import console, print_json, print_table
+from highway_bench.cli._output import Printed, Table, show
+
+if TYPE_CHECKING:
+    from highway_bench.advice.answer import Advice
+
+
+class For(StrEnum):
+    """What counts."""
+
+    HELD_OUT = "held-out"
+    TIME = "time"
+    STEP = "step"
+    MEMORY = "memory"
+    LOSS = "loss"
+
+
+def answer(
+    kind: Annotated[str, typer.Argument(help="Kind of layer: mlp, convolution, bilstm, transformer, gpt, …")],
+    depth: Annotated[int, typer.Option(help="Number of layers.")] = 12,
+    what: Annotated[For, typer.Option("--for", help="What counts.")] = For.HELD_OUT,
+    json: AsJson = False,
+) -> None:
+    """Say which connection to take.
+
+    The results are those that come with the package; ``run`` and ``advise`` measure your own. Between two measured
+    depths, both are shown.
+    """
+    from highway_bench.report.choice.answers import known_answers
+    from highway_bench.report.choice.lines import answer_lines, rankings, sentence
+    from highway_bench.report.choice.ranking import kind_named, kinds_of
+
+    table = known_answers()
+    chosen = kind_named(kind, kinds_of(table))
+
+    def data() -> dict[str, Any]:
+        found = rankings(table, chosen, depth, what)
+        depths = [{"depth": one.depth, "take": one.take, "as_good": one.as_good, "rows": one.rows} for one in found]
+        return {"kind": chosen.label, "for": what, "sentence": sentence(found, depth), "depths": depths}
+
+    lines = [] if json else answer_lines(table, chosen, depth, what)
+    show(data, lines, as_json=json)
+
+
+def export(
+    connection: Annotated[str, typer.Argument(help="The connection, as in 'highway-bench list blocks'.")],
+    depth: Annotated[int, typer.Option(help="Number of layers.")] = 12,
+    start: Annotated[str | None, typer.Option(help="How the weights begin; by default, its first start.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Print a connection as one file of plain torch.
+
+    It joins layers of your own, (…, width) with the features last, and imports torch only.
+    """
+    from highway_bench.export.text import plain_torch
+
+    text = plain_torch(connection, depth=depth, start=start)
+    show({"connection": connection, "depth": depth, "text": text}, text.removesuffix("\n"), as_json=json)
 
 
 def advise(
@@ -70,22 +132,14 @@ def advise(
     Compares as many connections and starts as the minutes allow, lists the others, and writes a page. Results are
     stored, so after an interruption the same command resumes, and run again it gives the same answer.
     """
-    options: dict[str, Any] = {
-        "depth": depth,
-        "minutes": minutes,
-        "data": data,
-        "data_options": assignments("--data-option", data_option),
-        "loss": loss,
-        "optimiser": optimiser,
-        "steps": steps,
-        "width": width,
-        "batch_size": batch_size,
+    given = locals() | {
         "block": block or (),
+        "data_options": assignments("--data-option", data_option),
         "family_options": assignments("--family-option", family_option),
-        "device": device,
-        "repetition": repetition,
-        "target": target,
     }
+    from highway_bench.advice.request import requested
+
+    options = {name: given[name] for name in inspect.signature(requested).parameters if name != "layer"}
     if dry_run:
         print_preview(layer, options, plugin or (), workers, as_json=json)
         return
@@ -104,18 +158,19 @@ def advise(
         )
     except KeyboardInterrupt:
         raise Interrupted.after_storing(out) from None
-    if json:
-        print_json(advice.plain())
-        raise typer.Exit(advice.exit_status)
-    from highway_bench.advice.page import finalists_table
-    from highway_bench.report.console import print_table as print_shown
-
-    typer.echo("\n".join(advice.lines()) + "\n")
-    print_shown(finalists_table(advice), console())
-    for note in advice.notes:
-        typer.echo(note)
-    typer.echo(f"page: {advice.page}")
+    show(advice.plain(), advised(advice), as_json=json)
     raise typer.Exit(advice.exit_status)
+
+
+def advised(advice: Advice) -> Iterator[Printed]:
+    """The answer, the finalists, and the page that has everything."""
+    from highway_bench.advice.page import finalists_table
+
+    yield from advice.lines()
+    yield ""
+    yield finalists_table(advice)
+    yield from advice.notes
+    yield f"page: {advice.page}"
 
 
 def print_preview(layer: str, options: dict[str, Any], plugins: Any, workers: int | None, *, as_json: bool) -> None:
@@ -137,10 +192,10 @@ def print_preview(layer: str, options: dict[str, Any], plugins: Any, workers: in
         {"block": one.block, "start": str(one.start), "width": request.widths[one.block]} for one in request.connections
     ]
     facts, notes = about(request, fitted), notes_on(request, fitted, request.depth)
-    if as_json:
-        print_json({**facts, "connections": table, "notes": notes})
-        return
     title = f"{facts['layer']} ({facts['kind']}): {len(table)} connections, as far as time allows"
-    print_table(title, ["block", "start", "width"], [list(row.values()) for row in table], right=["width"])
-    typer.echo(f"\n{' '.join(notes)}")
-    typer.echo(f"{fitted.workers} at a time, {gib(fitted.workers * facts['bytes'])} in all")
+    parts: list[Printed] = [
+        Table(title, ["block", "start", "width"], [list(row.values()) for row in table], right=["width"]),
+        f"\n{' '.join(notes)}",
+        f"{fitted.workers} at a time, {gib(fitted.workers * facts['bytes'])} in all",
+    ]
+    show({**facts, "connections": table, "notes": notes}, parts, as_json=as_json)

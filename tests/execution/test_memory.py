@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from highway_bench.cell import Cell
-from highway_bench.execution import memory_check
-from highway_bench.execution.memory_check import lack_of_memory
+from highway_bench.execution import memory
+from highway_bench.execution.memory import lack_of_memory
 from highway_bench.execution.runner import run_cells
 from highway_bench.provenance.free_memory import USABLE, gib
 from highway_bench.results import Store
@@ -27,7 +27,7 @@ def free(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Sets the usable bytes of the machine, or of a GPU that it has then."""
 
     def set_to(size: int) -> None:
-        monkeypatch.setattr(memory_check, "usable_bytes", lambda device: size)
+        monkeypatch.setattr(memory, "usable_bytes", lambda device: size)
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (size // 2, 10 * size))
         monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: size)

@@ -1,10 +1,14 @@
-"""Descriptions of a run's blocks, families, data sets and tasks. They are stored with the run, and the report reads
-them instead of the registries."""
+"""Record: what is stored with a run beside its rows.
+
+Descriptions of its blocks, families, data sets and tasks, which the report reads instead of the registries. And what
+its cells are, coordinate by coordinate, so that a later run can say what is new and what is not asked for.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from highway_bench.blocks import BlockSpec, blocks
 from highway_bench.cell import Cell, canonical
@@ -22,14 +26,38 @@ FACTS = ("baseline", "group", "evidence", "init_state", "kind", "order", "branch
 """Attributes by which a report orders and compares blocks and families; an entry has those that its registry
 declares."""
 METRIC = ("unit", "better", "label", "hint", "percent")
+FIELDS: Final = (
+    "task",
+    "block",
+    "family",
+    "dataset",
+    "depth",
+    "nominal_width",
+    "match",
+    "start",
+    "batch_size",
+    "seq_len",
+    "phase",
+    "dtype",
+    "device",
+    "mode",
+    "threads",
+    "seed",
+)
+NAMES: Final = {"nominal_width": "width", "batch_size": "batch size", "seq_len": "length", "dataset": "data set"}
+SHARED: Final = ("task", "block", "family")  # a run that has nothing of these in common with the last is another one
+MOST: Final = 6  # values of a coordinate that are named
+
+Requested = Mapping[str, list[str]]
+"""The values of each coordinate, as text, in the order of the cells."""
 
 
 def descriptions(cells: Iterable[Cell]) -> dict[str, dict[str, Any]]:
     """``{"blocks": {name: {"equation": …, "source": …, "summary": …}}, "families": …, "datasets": …, "tasks": …}``.
 
     Blocks and families also have the ``FACTS`` that their registry declares, data sets their ``chance_loss``. Tasks
-    have, for each metric, the attributes ``METRIC``. A family or data
-    set that is no registry entry (``module:factory``) has an empty description.
+    have, for each metric, the attributes ``METRIC``. A family or data set that is no registry entry
+    (``module:factory``) has an empty description.
     """
     cells = list(cells)
     described = (
@@ -90,3 +118,42 @@ def _task(name: str) -> dict[str, Any]:
     task = tasks.get(name)
     metrics = {metric.name: {"better": metric.better} | _attributes(metric, METRIC) for metric in task.metrics}
     return {"summary": summary_of(type(task)), "version": task.version, "metrics": metrics}
+
+
+def requested(cells: Iterable[Cell]) -> Requested:
+    """The values of ``cells`` by coordinate, options and words of recipes too; trials of searches do not count."""
+    values: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        if cell.trial is None:
+            for name, value in _coordinates(cell).items():
+                if value is not None:
+                    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                    values.setdefault(name, {}).setdefault(text)
+    return {name: list(several) for name, several in values.items()}
+
+
+def changes(before: Requested, now: Requested) -> list[str]:
+    """Two lines at most: what is new since ``before``, and what is no longer asked for. None for other runs."""
+    if not all(set(before.get(name, ())) & set(now.get(name, ())) for name in SHARED):
+        return []
+    new, gone = _only_in(now, before), _only_in(before, now)
+    lines = [f"new since the last run: {new}"] if new else []
+    return lines + ([f"no longer asked for, and kept in the store: {gone}"] if gone else [])
+
+
+def _coordinates(cell: Cell) -> dict[str, Any]:
+    given = {name: value for name, value in cell.recipe.items() if name != "ladder"}  # it repeats depths and seeds
+    return {NAMES.get(name, name): getattr(cell, name) for name in FIELDS} | {
+        **cell.block_options,
+        **cell.family_options,
+        **given,
+    }
+
+
+def _only_in(these: Requested, others: Requested) -> str:
+    parts = []
+    for name, values in these.items():
+        if only := [value for value in values if value not in others.get(name, ())]:
+            more = f" and {len(only) - MOST} more" if len(only) > MOST else ""
+            parts.append(f"{name} {', '.join(only[:MOST])}{more}")
+    return "; ".join(parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from highway_bench.execution.requested import changes, requested
+from highway_bench.execution.record import changes, requested
 from highway_bench.plan.grid import Grid
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import Profile

@@ -1,0 +1,292 @@
+"""``highway-bench list``, ``show``, ``new-block`` and ``check``: what can be measured, and a block of one's own."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from highway_bench.cli._options import AsJson, BlockOptions, FamilyOptions, Plugins, assignments
+from highway_bench.cli._output import Printed, Table, show
+from highway_bench.errors import HighwayBenchError
+
+if TYPE_CHECKING:
+    from highway_bench.block_check import CheckResult
+    from highway_bench.network_summary import NetworkSummary
+    from highway_bench.scaffold import NewBlock
+
+
+class CheckFailed(HighwayBenchError):
+    """The block violates the contract."""
+
+
+class Section(StrEnum):
+    """The registries, the words of recipes, and the profiles."""
+
+    BLOCKS = "blocks"
+    FAMILIES = "families"
+    ARCHITECTURES = "architectures"
+    TASKS = "tasks"
+    WORDS = "words"
+    DATASETS = "datasets"
+    PROFILES = "profiles"
+
+
+COLUMNS: dict[str, dict[str, str]] = {
+    Section.BLOCKS: {"block": "name", "equation": "equation", "what it is": "summary", "source": "source"},
+    Section.FAMILIES: {
+        "family": "name",
+        "transform": "transform",
+        "takes": "kind",
+        "options": "options",
+        "source": "source",
+    },
+    Section.ARCHITECTURES: {
+        "architecture": "name",
+        "what it is": "summary",
+        "inputs": "inputs",
+        "outputs": "outputs",
+        "source": "source",
+    },
+    Section.TASKS: {"task": "name", "what it does": "summary", "metrics": "metrics", "recipe words": "words"},
+    Section.WORDS: {"recipe word": "name", "may be": "values", "what it means": "summary", "tasks": "tasks"},
+    Section.DATASETS: {"data set": "name", "what it is": "summary", "source": "source"},
+    Section.PROFILES: {"profile": "name", "what it is for": "summary", "tasks": "tasks"},
+}
+IMPORTED = {"metrics", "words", "tasks"}
+"""Keys of columns for which all that is registered is imported, torch too. The overview of all sections lacks them."""
+
+
+def list_entries(
+    section: Annotated[Section | None, typer.Argument(help="Only these; by default, all.")] = None,
+    plugin: Plugins = None,
+    json: AsJson = False,
+) -> None:
+    """List blocks, families, architectures, tasks, words of recipes, data sets, profiles.
+
+    The metrics and words of tasks, and the tasks of profiles, are listed where these are asked for.
+    """
+    from highway_bench.declared import FILES, declared, has_entry_points
+
+    chosen = [section] if section else list(Section)
+    everything = json or plugin or (section and IMPORTED & {*COLUMNS[section].values()}) or has_entry_points()
+    if everything:
+        from highway_bench.catalogue import catalogue
+        from highway_bench.plugins import load_plugins
+
+        load_plugins(plugin or [])
+        entries = {str(one): catalogue(one) for one in chosen}
+    else:
+        entries = {str(one): declared(one) for one in chosen if one in FILES}
+    unknown = set() if everything else IMPORTED
+    show(entries, tables_of(entries, unknown), as_json=json)
+
+
+def tables_of(entries: Mapping[str, Sequence[Mapping[str, Any]]], unknown: Collection[str]) -> Iterator[Printed]:
+    """The entries of each section as a table, without the columns of ``unknown`` keys."""
+    for number, (section, found) in enumerate(entries.items()):
+        if number:
+            yield ""
+        columns = {title: key for title, key in COLUMNS[section].items() if key not in unknown}
+        rows = [[text_of(entry[key]) for key in columns.values()] for entry in found]
+        yield Table(section, list(columns), rows, right=["outputs"])
+
+
+def text_of(value: Any) -> str:
+    """An entry's value as text in a table: options as name=value, metrics by name and unit."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={inner}" for name, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(f"{one['name']} [{one['unit']}]" if isinstance(one, dict) else str(one) for one in value)
+    return "" if value is None else str(value).replace("``", "")
+
+
+def show_network(
+    block: Annotated[str, typer.Argument(help="The block, as in 'highway-bench list blocks'.")],
+    family: Annotated[str, typer.Option(help="The family, or your own as module:factory.")] = "dense",
+    depth: Annotated[int, typer.Option(help="Layers that the block joins.")] = 10,
+    width: Annotated[int | None, typer.Option(help="Plain's width; --match decides the block's.")] = None,
+    match: Annotated[str, typer.Option(help="What is held equal to plain's: params, flops or width.")] = "params",
+    dataset: Annotated[str | None, typer.Option(help="Build the stem and head for this data set.")] = None,
+    seq_len: Annotated[int | None, typer.Option(help="Steps of a sequence.")] = None,
+    block_option: BlockOptions = None,
+    family_option: FamilyOptions = None,
+    plugin: Plugins = None,
+    json: AsJson = False,
+) -> None:
+    """Show a network's layers, parameters and FLOP.
+
+    Shows those of plain at an equal budget too.
+    """
+    from highway_bench.network_summary import summarise
+    from highway_bench.plugins import load_plugins
+
+    load_plugins(plugin or [])
+    summary = summarise(
+        block,
+        family,
+        depth=depth,
+        width=width,
+        match=match,
+        dataset=dataset,
+        seq_len=seq_len,
+        block_options=assignments("--block-option", block_option),
+        family_options=assignments("--family-option", family_option),
+    )
+    show(asdict(summary), network(summary), as_json=json)
+
+
+def network(summary: NetworkSummary) -> Iterator[Printed]:
+    """The layers, then the totals with those of plain."""
+    yield f"{summary.block}: {summary.equation}"
+    yield f"{summary.family}: {summary.transform}"
+    yield f"input of one item: {shape(summary.input)}\n"
+    rows = [
+        (
+            "  " * layer.level + layer.name,
+            layer.module,
+            shape(layer.output),
+            f"{layer.params:,}",
+            f"{layer.flops:,}",
+            f"× {layer.repeats}" if layer.repeats > 1 else "",
+        )
+        for layer in summary.layers
+    ]
+    yield Table(
+        f"Layers, depth {summary.depth}",
+        ["module", "kind", "output", "parameters", "FLOP", "times"],
+        rows,
+        right=["parameters", "FLOP"],
+        note="Of one module and one item, forward. An indented module is part of the module above it.",
+    )
+    yield ""
+    summaries = [summary] + ([summary.equal] if summary.equal else [])
+    yield Table(
+        "Totals",
+        ["block", "width", "parameters a layer", "parameters", "FLOP a layer", "FLOP"],
+        [
+            (one.block, one.width, f"{one.layer_params:,}", f"{one.params:,}", f"{one.layer_flops:,}", f"{one.flops:,}")
+            for one in summaries
+        ],
+        right=["width", "parameters a layer", "parameters", "FLOP a layer", "FLOP"],
+        note=note_on(summary),
+    )
+
+
+def note_on(summary: NetworkSummary) -> str:
+    """The note under the totals."""
+    text = (
+        "FLOP of a forward pass for one item; a multiply-add is two. Matrix products and convolutions count, "
+        "element-wise work does not."
+    )
+    if summary.equal is None:
+        return text
+    if summary.match == "width":
+        return f"{summary.block} and plain have the same width. {text}"
+    cost = "parameters" if summary.match == "params" else "FLOP"
+    return f"{summary.block} has the width that gives it plain's {cost} a layer, to {summary.mismatch:+.1%}. {text}"
+
+
+def shape(sizes: tuple[int, ...]) -> str:
+    """(16, 28, 28) as 16 × 28 × 28."""
+    return " × ".join(map(str, sizes))
+
+
+def new_block(
+    name: Annotated[str, typer.Argument(help="Lower-case words joined by '-', such as my-gate.")],
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to write it; by default, among the package's blocks in its "
+            "source checkout, elsewhere in this folder."
+        ),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Write the file of a new block.
+
+    It works unchanged, and has one equation to edit.
+    """
+    from highway_bench import scaffold
+
+    written = scaffold.new_block(name, folder)
+    data = {"name": written.name, "file": written.path, "in_tree": written.in_tree}
+    show(data, next_steps(written), as_json=json)
+
+
+def next_steps(written: NewBlock) -> Iterator[Printed]:
+    """Where the file is, and the commands that use it."""
+    name, path = written.name, written.path.resolve()
+    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    plugin = "" if written.in_tree else f" --plugin {shown}"
+    yield f"{shown}\n"
+    yield "Edit the line marked 'the equation', and the texts that describe it. Then:\n"
+    yield f"  highway-bench check {name}{plugin}"
+    yield f"  highway-bench run --profile smoke --block plain --block {name}{plugin}"
+    if not written.in_tree:
+        yield (
+            f'\nIn your own package, the entry point\n\n  [project.entry-points."highway_bench.blocks"]\n'
+            f'  {name} = "your_package.{written.path.stem}"\n\nregisters it without --plugin.'
+        )
+
+
+def check(
+    name: Annotated[str, typer.Argument(help="The block, as in 'highway-bench list blocks'.")],
+    family: Annotated[
+        list[str] | None,
+        typer.Option(help="Families, wildcards too, or your own layer as module:factory; by default, all."),
+    ] = None,
+    plugin: Plugins = None,
+    json: AsJson = False,
+) -> None:
+    """Check a block against the contract.
+
+    Tests the block in every family and says what to correct. Takes about a minute on a CPU.
+    """
+    from rich.progress import track
+
+    from highway_bench.block_check import check_block
+    from highway_bench.blocks import blocks
+    from highway_bench.execution.progress import stderr_console
+    from highway_bench.families import select_families
+    from highway_bench.plugins import load_plugins
+
+    began = time.perf_counter()
+    load_plugins(plugin or [])
+    blocks.get(name)
+    chosen = select_families(*(family or ["*"]))
+    console = stderr_console()
+    results = [
+        result
+        for one in track(chosen, f"checking {name}", console=console, transient=True, disable=not console.is_terminal)
+        for result in check_block(name, in_families=[one])
+    ]
+    seconds = time.perf_counter() - began
+    problems = [result for result in results if result.problem is not None]
+    data = {"block": name, "passed": not problems, "seconds": seconds, "results": list(map(asdict, results))}
+    show(data, checked(name, results), as_json=json)
+    if json:
+        raise typer.Exit(1 if problems else 0)
+    sys.stdout.flush()
+    if problems:
+        raise CheckFailed(f"{name} fails {len(problems)} of {len(results)} checks ({seconds:.0f} s)")
+    typer.echo(f"\n{name} meets the contract: {len(results)} checks in {len(chosen)} families, {seconds:.0f} s")
+
+
+def checked(name: str, results: Sequence[CheckResult]) -> Iterator[Printed]:
+    """The problems and the notes, each with the families that have it."""
+    for title, text_named, head in (("Broken", "problem", "what to correct"), ("Noted", "note", "note")):
+        families: dict[tuple[str, str], list[str]] = {}
+        for one in results:
+            text = getattr(one, text_named)
+            if text is not None and (text_named == "problem" or one.problem is None):
+                families.setdefault((one.check, text), []).append(one.family)
+        if families:
+            rows = [(check, text, ", ".join(names)) for (check, text), names in families.items()]
+            yield Table(f"{title}: {name}", ["check", head, "families"], rows)
