@@ -12,7 +12,7 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.frames.rows import prepared
 from highway_bench.reproduce import bilstm
-from highway_bench.reproduce._tuned import TunedReproduction
+from highway_bench.reproduce.arms import TunedReproduction
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Evidence, Verdict
 from highway_bench.reproduce.request import Request

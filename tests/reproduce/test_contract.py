@@ -14,8 +14,7 @@ from highway_bench.cell import Cell
 from highway_bench.execution.needs import with_needs
 from highway_bench.frames.rows import prepared
 from highway_bench.reproduce import claims as claims_module
-from highway_bench.reproduce._measured import ended_cells
-from highway_bench.reproduce.base import reproductions
+from highway_bench.reproduce.base import ended_cells, reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.quantities import Statistic
 from highway_bench.reproduce.request import Request

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from highway_bench.errors import BadInput
 from highway_bench.frames.rows import prepared
-from highway_bench.reproduce._trials import best_ratio, losses_by_trial
+from highway_bench.reproduce._figure1_trials import losses_by_trial
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.quantities import BEST_OF, expected_best
+from highway_bench.reproduce.quantities import BEST_OF, best_ratio, expected_best
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from highway_bench.reproduce._published_nets import NETS
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Evidence, Verdict
+from highway_bench.reproduce.flops import NETS
 from highway_bench.reproduce.request import Request
 from highway_bench.tasks import tasks
 

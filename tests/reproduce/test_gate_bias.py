@@ -14,13 +14,14 @@ from highway_bench.families.parts import count_parameters
 from highway_bench.plan.settings import FIRST_SGD_RATES
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.gate_bias import BIASES, GUIDELINE, PUBLISHED, arm_of, sized_cell
+from highway_bench.reproduce.gate_bias import BIASES, GUIDELINE, PUBLISHED, GateBias
 from highway_bench.reproduce.request import Request
 from highway_bench.tasks.architecture_network import cell_network
 from tests.reproduce.conftest import Values, followed
 
 REQUEST = Request()
 GATE_BIAS = reproductions.get("gate-bias")
+assert isinstance(GATE_BIAS, GateBias)
 
 
 def values(losses: dict[tuple[int, float], float], accuracy: float = 0.99, request: Request = REQUEST) -> Values:
@@ -77,18 +78,21 @@ def test_the_seeds_that_leave_chance_decide(rows_of: Any, failing: int, expected
 
 
 def test_the_advised_bias_and_those_next_to_it_have_more_seeds() -> None:
-    seeds = {layers: [len(arm_of(layers, bias, REQUEST).fresh) for bias in BIASES] for layers in (10, 20, 30, 15)}
+    seeds = {
+        layers: [len(GATE_BIAS.arms(Request(depth=(layers,)))[layers, bias].fresh) for bias in BIASES]
+        for layers in (10, 20, 30, 15)
+    }
     assert seeds == {
         10: [16, 16, 16, 5, 5],
         20: [5, 16, 16, 16, 5],
         30: [5, 5, 16, 16, 16],
         15: [5, 5, 5, 5, 5],  # the guideline has no bias for it
     }
-    assert len(arm_of(10, 0.0, Request(seeds=3)).fresh) == 3
+    assert len(GATE_BIAS.arms(Request(seeds=3))[10, 0.0].fresh) == 3
 
 
 def test_an_accuracy_counts_on_the_whole_set_only(rows_of: Any) -> None:
-    whole = sized_cell(16, Request()).dataset == "mnist"
+    whole = GATE_BIAS.others(Request())[0].dataset == "mnist"
     result = verdicts(rows_of(values({}, accuracy=0.9960)))[3:]
     assert result == [Verdict.REPRODUCED if whole else Verdict.NOT_TESTABLE] * 2
     assert verdicts(rows_of(values({}, accuracy=0.97)))[3:] == [Verdict.NOT_TESTABLE] * 2
@@ -96,18 +100,18 @@ def test_an_accuracy_counts_on_the_whole_set_only(rows_of: Any) -> None:
 
 def test_nothing_measured_but_one_depth(rows_of: Any) -> None:
     request = Request(depth=(10,), seeds=1)
-    only = {cell: {"final_loss": 0.5} for cell in arm_of(10, -1.0, request).pending({})}
+    only = {cell: {"final_loss": 0.5} for cell in GATE_BIAS.arms(request)[10, -1.0].pending({})}
     assert set(verdicts(rows_of(only), request)) == {Verdict.NOT_TESTABLE}
 
 
 def test_the_networks() -> None:
-    sized = [sized_cell(width, Request(device="cpu")) for width in (16, 32)]
+    sized = GATE_BIAS.others(Request(device="cpu"))
     assert [count_parameters(cell_network(cell)) for cell in sized] == [38_986, 151_690]
     cells = GATE_BIAS.cells(Request(seeds=1, steps=7))
     assert len(set(cells)) == len(GUIDELINE) * len(BIASES) * len(FIRST_SGD_RATES) + len(PUBLISHED)
     assert {cell.depth for cell in cells} == {8, 18, 28}
     items = 60_000 if make_dataset("mnist").missing() is None else 4_000
-    assert sized_cell(16, Request(epochs=2)).recipe["steps"] == 2 * items // 100
+    assert GATE_BIAS.others(Request(epochs=2))[0].recipe["steps"] == 2 * items // 100
 
 
 def test_a_depth_that_is_too_small() -> None:

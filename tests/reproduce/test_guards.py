@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from highway_bench.reproduce.guards import Trained, left_chance, untrained
+from highway_bench.reproduce.arms import Trained, left_chance, untrained
 from highway_bench.reproduce.quantities import Region
 
 

@@ -9,7 +9,7 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.inits import ACTIVATIONS, FIRST_RATES, INITS
+from highway_bench.reproduce.inits import ACTIVATIONS, INITS, Inits
 from highway_bench.reproduce.request import Request
 from tests.reproduce.conftest import followed, rows_of
 
@@ -30,7 +30,7 @@ def outcome(fails: set[tuple[str, str, int]], loss: float = 2.3) -> Conclusion:
 
 def test_every_pair_in_both_blocks() -> None:
     cells = STUDY.cells(Request(seeds=1))
-    assert len(cells) == 2 * len(INITS) * len(ACTIVATIONS) * len(FIRST_RATES)
+    assert len(cells) == 2 * len(INITS) * len(ACTIVATIONS) * len(Inits.rates)
     assert {(cell.depth, cell.block_options.get("gate_bias")) for cell in cells} == {(49, None)}
 
 

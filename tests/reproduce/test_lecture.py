@@ -7,11 +7,10 @@ import pandas as pd
 import pytest
 
 from highway_bench.frames.rows import prepared
-from highway_bench.reproduce import _printed_log
-from highway_bench.reproduce._printed_log import PRINTED, STEPS_PER_EPOCH
+from highway_bench.reproduce import lecture
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.lecture import SEEDS
+from highway_bench.reproduce.lecture import PRINTED, SEEDS, STEPS_PER_EPOCH
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
@@ -77,11 +76,11 @@ def test_epochs_that_are_not_trained_have_no_power() -> None:
 
 
 def test_what_the_lectures_own_code_does_not_reach_contradicts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_printed_log, "REACHED", frozenset({("epoch_test_loss", 1)}))
+    monkeypatch.setattr(lecture, "REACHED", frozenset({("epoch_test_loss", 1)}))
     losses = {epoch: (3 * train, 3 * test) for epoch, (train, test) in PRINTED.items()}
     first, second, *_ = LECTURE.outcome(rows_of(losses, 0.9827), Request(epochs=50)).findings
     assert (first.verdict, second.verdict) == (Verdict.NOT_TESTABLE, Verdict.CONTRADICTED)
-    assert first.why == _printed_log.UNREACHED_TEXT
+    assert first.why == lecture.UNREACHED_TEXT
 
 
 def test_what_was_not_run_is_not_testable() -> None:
@@ -94,16 +93,16 @@ def test_what_was_not_run_is_not_testable() -> None:
 def reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the lecture's own code reached every printed number."""
     losses = {(metric, epoch) for metric in ("epoch_train_loss", "epoch_test_loss") for epoch in PRINTED}
-    monkeypatch.setattr(_printed_log, "REACHED", losses | {("epoch_test_accuracy", max(PRINTED))})
-    monkeypatch.setattr(_printed_log, "KERAS_EPOCHS", max(PRINTED))
+    monkeypatch.setattr(lecture, "REACHED", losses | {("epoch_test_accuracy", max(PRINTED))})
+    monkeypatch.setattr(lecture, "KERAS_EPOCHS", max(PRINTED))
 
 
 def test_epochs_for_which_the_lectures_own_code_was_not_run_contradict_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_printed_log, "KERAS_EPOCHS", 2)
+    monkeypatch.setattr(lecture, "KERAS_EPOCHS", 2)
     losses = {epoch: (3 * train, 3 * test) for epoch, (train, test) in PRINTED.items()}
     findings = LECTURE.outcome(rows_of(losses, 0.9), Request(epochs=50)).findings
     assert {one.verdict for one in findings} == {Verdict.NOT_TESTABLE, Verdict.UNDECIDED}
-    assert findings[-1].why == _printed_log.UNKNOWN_TEXT
+    assert findings[-1].why == lecture.UNKNOWN_TEXT
 
 
 @pytest.mark.usefixtures("reached")

@@ -13,9 +13,9 @@ import torch
 
 from highway_bench.cell import Cell
 from highway_bench.frames.rows import prepared
-from highway_bench.reproduce._printed_log import KERAS_EPOCHS, PRINTED
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
+from highway_bench.reproduce.lecture import KERAS_EPOCHS, PRINTED
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 

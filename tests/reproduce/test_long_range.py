@@ -10,7 +10,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.reproduce import long_range
-from highway_bench.reproduce._tuned import TunedReproduction
+from highway_bench.reproduce.arms import TunedReproduction
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Evidence, Verdict
 from highway_bench.reproduce.request import Request

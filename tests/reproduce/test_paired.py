@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.reproduce._measured import measured
-from highway_bench.reproduce._paired import ArmRuns, loss_record, ratio
+from highway_bench.reproduce.arms import ArmRuns, loss_record, ratio
+from highway_bench.reproduce.base import measured
 from highway_bench.reproduce.quantities import scatter_of
 
 BASE = {0: 0.1, 1: 0.2, 2: 0.4, 3: 0.8}

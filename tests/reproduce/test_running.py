@@ -21,8 +21,8 @@ from highway_bench.errors import BadInput, UnknownName
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.reproduce import running as reproducing
-from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, reproductions
+from highway_bench.reproduce.arms import trained
+from highway_bench.reproduce.base import Evaluated, NotAttempted, Reproduction, reproductions
 from highway_bench.reproduce.claims import Claim, Observation
 from highway_bench.reproduce.findings_page import budget, folder_for
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic
@@ -68,14 +68,13 @@ class Tiny(Reproduction):
             )
         ]
 
-    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
+    def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
         losses = rows.loc[rows["metric"] == "final_loss", "value"]
-        (result,) = (claim.judge(losses) for claim in self.claims(request))
         table = column.shown("losses", "Losses", pd.DataFrame({"loss": losses}), [column.number("loss", "loss")])
         figure = Figure()
         figure.subplots().plot(losses.to_numpy())
         picture = Picture("curve", "A curve", "alt", "caption", figure)
-        return Conclusion(findings=[result], tables=[table], pictures=[picture])
+        return losses, [table], [picture]
 
 
 @pytest.fixture

@@ -8,19 +8,29 @@ from typing import Any
 import pytest
 
 from highway_bench.blocks import blocks
+from highway_bench.cell import Cell
 from highway_bench.families import make_family
 from highway_bench.families.parts import count_parameters
 from highway_bench.reproduce import shortcuts
-from highway_bench.reproduce._shortcut_cases import CASES, EXCLUSIVE, HALVES, IDENTITY, NORMED_GATE, SHORTCUT_ONLY
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.request import Request
-from highway_bench.reproduce.shortcuts import FAILURES, VERSION, cells_of
+from highway_bench.reproduce.shortcuts import (
+    CASES,
+    EXCLUSIVE,
+    HALF_ONE,
+    HALVES,
+    IDENTITY,
+    NORMED_GATE,
+    PLAIN,
+    SHORTCUT_ONLY,
+    Case,
+)
 from highway_bench.tasks.architecture_network import cell_network
 
 SHORTCUTS = reproductions.get("shortcuts")
 # Losses in the published order of errors; the cases that fail have an error of half
-FAILED = {one.case.name for one in FAILURES}
+FAILED = {one.name for one in (PLAIN, HALF_ONE, EXCLUSIVE[0.0], EXCLUSIVE[-3.0])}
 PUBLISHED = {
     IDENTITY.name: 0.1,
     NORMED_GATE.name: 0.1,
@@ -43,6 +53,13 @@ def test_cases_with_untuned_rates_are_not_compared(rows_of: Any) -> None:
     assert {(one.verdict, one.why) for one in findings[4:]} == {(Verdict.NOT_TESTABLE, shortcuts.UNTUNED)}
 
 
+def cells_of(case: Case) -> list[Cell]:
+    """The runs of a case."""
+    cells = SHORTCUTS.cells(Request())
+    seeds = len(cells) // len(CASES)
+    return cells[CASES.index(case) * seeds :][:seeds]
+
+
 def values(losses: dict[str, float], *, spread: float = 0.02) -> dict[Any, dict[str, float]]:
     return {
         cell: {
@@ -50,7 +67,7 @@ def values(losses: dict[str, float], *, spread: float = 0.02) -> dict[Any, dict[
             "test_accuracy": 0.5 if case.name in FAILED else 0.96,
         }
         for case in CASES
-        for cell in cells_of(case, Request())
+        for cell in cells_of(case)
     }
 
 
@@ -91,7 +108,7 @@ def test_a_failure_is_an_error_above_a_fifth_at_clearly_more_than_half_of_the_se
     rows_of: Any, failing: int, expected: Verdict, measured: str
 ) -> None:
     result = values(PUBLISHED)
-    cells = cells_of(FAILURES[1].case, Request())
+    cells = cells_of(HALF_ONE)
     for number, cell in enumerate(cells):
         result[cell]["test_accuracy"] = 0.79 if number < failing else 0.81
     finding = SHORTCUTS.outcome(rows_of(result), Request()).findings[1]
@@ -106,7 +123,7 @@ def test_a_failure_is_an_error_above_a_fifth_at_clearly_more_than_half_of_the_se
 )
 def test_a_case_that_diverged_is_named_and_not_compared(rows_of: Any, diverged: int, why: str) -> None:
     result = values(PUBLISHED)
-    for cell in cells_of(HALVES, Request())[:diverged]:
+    for cell in cells_of(HALVES)[:diverged]:
         result[cell] = {"final_loss": math.inf}
     finding = SHORTCUTS.outcome(rows_of(result), Request()).findings[4]
     assert finding.verdict == Verdict.NOT_TESTABLE
@@ -117,7 +134,7 @@ def test_a_case_that_diverged_is_named_and_not_compared(rows_of: Any, diverged: 
 def test_nothing_is_compared_with_a_reference_that_fails_by_the_sources_criterion(rows_of: Any) -> None:
     """With an error of 40 %, identity is no reference."""
     result = values(PUBLISHED)
-    for cell in cells_of(IDENTITY, Request()):
+    for cell in cells_of(IDENTITY):
         result[cell]["test_accuracy"] = 0.6
     findings = SHORTCUTS.outcome(rows_of(result), Request()).findings
     findings = [one for one in findings if "bias −7" not in one.claim.statement]  # compared with the gate at −6
@@ -128,14 +145,14 @@ def test_nothing_is_compared_with_a_reference_that_fails_by_the_sources_criterio
 def test_a_gate_cannot_fail_if_the_gate_that_the_source_trains_fails_too(rows_of: Any) -> None:
     """Every net fails if its training is too short: the net without a gate is no reference for that."""
     result = values(PUBLISHED)
-    for cell in cells_of(EXCLUSIVE[-6.0], Request()):
+    for cell in cells_of(EXCLUSIVE[-6.0]):
         result[cell]["test_accuracy"] = 0.6
     findings = SHORTCUTS.outcome(rows_of(result), Request()).findings[:4]
     assert [one.verdict for one in findings] == [Verdict.REPRODUCED] * 2 + [Verdict.NOT_TESTABLE] * 2
     assert all("exclusive gate at −6 is untrained" in one.measured for one in findings[2:])
     assert all("identity: 0 of 16 seeds; exclusive gate at −6: 16 of 16 seeds" in one.measured for one in findings[2:])
     assert "and so does identity or exclusive gate at −6" in findings[2].claim.rule
-    for cell in cells_of(EXCLUSIVE[-3.0], Request()):
+    for cell in cells_of(EXCLUSIVE[-3.0]):
         result[cell]["test_accuracy"] = 0.9
     trains = SHORTCUTS.outcome(rows_of(result), Request()).findings[3]
     assert trains.why.startswith("the published failures are of 110 layers")
@@ -144,7 +161,7 @@ def test_a_gate_cannot_fail_if_the_gate_that_the_source_trains_fails_too(rows_of
 def test_nothing_is_compared_with_an_identity_that_has_far_to_go(rows_of: Any) -> None:
     """With an error of 6 %, losses say how fast nets train. The exclusive gate at −7 is compared with that at −6."""
     result = values(PUBLISHED)
-    for cell in cells_of(IDENTITY, Request()):
+    for cell in cells_of(IDENTITY):
         result[cell]["test_accuracy"] = 0.94
     findings = SHORTCUTS.outcome(rows_of(result), Request()).findings[4:]
     assert [one.verdict for one in findings] == [
@@ -157,7 +174,7 @@ def test_nothing_is_compared_with_an_identity_that_has_far_to_go(rows_of: Any) -
 
 def test_a_net_that_fails_by_the_sources_criterion_is_not_the_worse_one(rows_of: Any) -> None:
     result = values(PUBLISHED)
-    for cell in cells_of(EXCLUSIVE[-6.0], Request()):
+    for cell in cells_of(EXCLUSIVE[-6.0]):
         result[cell]["test_accuracy"] = 0.6
     finding = SHORTCUTS.outcome(rows_of(result), Request()).findings[5]
     assert finding.verdict == Verdict.NOT_TESTABLE
@@ -165,7 +182,7 @@ def test_a_net_that_fails_by_the_sources_criterion_is_not_the_worse_one(rows_of:
 
 
 def test_one_seed_has_no_interval(rows_of: Any) -> None:
-    one = {cell: result for cell, result in values(PUBLISHED).items() if cell.seed == VERSION.seen}
+    one = {cell: result for cell, result in values(PUBLISHED).items() if cell.seed == SHORTCUTS.version.seen}
     assert set(verdicts(rows_of(one))) == {Verdict.NOT_TESTABLE}
 
 

@@ -11,7 +11,7 @@ from highway_bench.cell import Cell
 from highway_bench.decide.candidate import TUNING_SEEDS
 from highway_bench.execution.job import Began, Ended, Job
 from highway_bench.reproduce import inits
-from highway_bench.reproduce._tuned import TunedReproduction
+from highway_bench.reproduce.arms import TunedReproduction
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.running import cost, reproduce
