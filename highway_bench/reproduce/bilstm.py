@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -125,7 +125,7 @@ class BiLstmByDepth(TunedReproduction):
         corpora: dict[str, tuple[Points, float]] = {}
         for corpus in CORPORA:
             own = runs[runs["corpus"] == corpus]
-            points = {
+            points: dict[Any, dict[int, float]] = {
                 key: dict(zip(part["seed"], 100 * (part["test_accuracy"] - part["chance"]), strict=True))
                 for key, part in own.sort_values("seed").groupby(["block", "depth"])
             }
@@ -207,7 +207,7 @@ def is_at_chance(points: float) -> bool:
     return points <= MARGIN
 
 
-def untestable(points: Points, depths: Collection[int]) -> str:
+def untestable(points: Points, depths: Sized) -> str:
     """The reason why ``depths`` decide nothing: an accuracy that is at chance with one layer cannot fall."""
     for block in ("plain", "highway"):
         single = points.get((block, 1), {}).values()

@@ -293,19 +293,27 @@ def picture_of(table: pd.DataFrame, arms: ByDepth) -> Picture:
     with settings():
         figure, (axes,) = panels(1, 1, 3.0)
         for number, (layers, style) in enumerate(styles.items()):
+            colour = style.colour
             shift = 0.05 * (number - (len(styles) - 1) / 2)
             part = table[table["layers"] == layers]
             own = part[part["loss"].notna()].sort_values("bias")
             spread = np.nan_to_num(np.array([own["loss"] - own["low"], own["high"] - own["loss"]]))
-            line = {"color": style.colour, "marker": style.marker}
-            axes.errorbar(own["bias"] + shift, own["loss"], yerr=spread, **line, capsize=2, linewidth=1.2)
+            x = own["bias"] + shift
+            axes.errorbar(x, own["loss"], yerr=spread, color=colour, marker=style.marker, capsize=2, linewidth=1.2)
             for bias in own["bias"]:
                 losses = [run["final_loss"] for run in arms[layers][bias].values()]
                 few = len(losses) + 1 if is_mixed(arms[layers][bias]) else DOTS_BELOW
                 seed_dots(axes, bias + shift, losses, style, few=few)
-            advised = own[own["advised"] != ""]
-            ring = {"facecolors": "none", "edgecolors": style.colour, "linewidths": 1.2}
-            axes.scatter(advised["bias"] + shift, advised["loss"], s=130, **ring, zorder=4)
+            advised = own["advised"] != ""
+            axes.scatter(
+                x[advised],
+                own["loss"][advised],
+                s=130,
+                facecolors="none",
+                edgecolors=colour,
+                linewidths=1.2,
+                zorder=4,
+            )
             some_diverged(axes, list(part["bias"] + shift), part["diverged"].tolist(), style)
         chance = make_dataset("mnist-5k").chance_loss
         reference_losses(axes, chance, LEFT_CHANCE.region.most, side="outside")

@@ -302,7 +302,7 @@ def _shown(runs: pd.DataFrame, note: str) -> column.Shown:
     )
     for (length, family, block), part in ordered.groupby(arm, sort=False):
         hits = int((part["hit"] < math.inf).sum())
-        chance = make_dataset("adding", length=int(length)).chance_loss
+        chance = make_dataset("adding", length=int(part["seq_len"].max())).chance_loss
         records.append(
             {
                 "length": length,

@@ -213,7 +213,7 @@ def crossing(table: pd.DataFrame) -> float | None:
 
     ``None`` if attention is faster at the longest length, 0 if it is slower at every length, NaN if no length was timed
     for both."""
-    steps = table.pivot_table(index="length", columns="family", values="step").reindex(columns=FAMILIES).dropna()
+    steps = table.pivot_table(index="length", columns="family", values="step").reindex(columns=[*FAMILIES]).dropna()
     logs = np.log(steps["attention"].to_numpy() / steps["bilstm"].to_numpy())
     if not len(logs):
         return math.nan
