@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -13,7 +12,6 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.execution.needs import with_needs
 from highway_bench.frames.rows import prepared
-from highway_bench.reproduce import claims as claims_module
 from highway_bench.reproduce.base import ended_cells, reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.quantities import Statistic
@@ -108,12 +106,6 @@ def test_a_comparison_of_two_arms_has_a_guard(name: str) -> None:
     """It says when the reference is no reference: an arm that has not trained."""
     claims = reproductions.get(name).claims(Request())
     assert [claim.statement for claim in claims if claim.statistic in COMPARED and not claim.guard] == []
-
-
-def test_verdicts_are_computed_in_one_module() -> None:
-    folder = Path(claims_module.__file__).parent
-    users = {path.name for path in folder.glob("*.py") if "Verdict." in path.read_text(encoding="utf-8")}
-    assert users == {"claims.py", "base.py"}
 
 
 @pytest.mark.parametrize("name", reproductions.names())

@@ -18,7 +18,6 @@ from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.gates import CARRYING, DEPTH, PUBLISHED, STATEMENTS
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
-from highway_bench.tasks import tasks
 
 STUDY = reproductions.get("gates")
 Numbers = dict[str, float]
@@ -127,17 +126,6 @@ def test_the_networks_name_the_activation_that_their_search_chose() -> None:
     texts = [dict(zip([head.text for head in networks.heads], entry, strict=True)) for entry in networks.entries]
     assert {one["activation"] for one in texts} == {"tanh"}
     assert {one["trials that train"] for one in texts} == {"relu 0 of 1, tanh 1 of 2"}
-
-
-def test_the_columns_of_metrics_are_as_the_task_declares_them() -> None:
-    networks, bands = STUDY.outcome(rows_of(), Request()).tables
-    declared = {metric.label: metric for metric in tasks.get("gates").metrics}
-    for table, count in ((networks, 12), (bands, 6)):
-        heads = [head for head in table.heads if head.text in declared]
-        assert len(heads) == count
-        assert all(head.hint == declared[head.text].hint for head in heads)
-    texts = {head.text: entry for head, entry in zip(networks.heads, networks.entries[0], strict=True)}
-    assert (texts["training loss"], texts["mean T"], texts["gate bias, start"]) == ("0.100 nat", "10.0 %", "−2.00")
 
 
 def test_networks_that_do_the_opposite_contradict_every_claim() -> None:

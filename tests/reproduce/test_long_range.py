@@ -142,21 +142,3 @@ def test_equal_steps_or_few_seeds_decide_nothing() -> None:
     assert set(verdicts(equal, "easier")) == {Verdict.UNDECIDED}
     assert set(verdicts(equal, "the path has")) == {Verdict.NOT_TESTABLE}  # equal factors have no order
     assert set(verdicts(outcome(LIKE_THE_CLAIM, seeds=2))) == {Verdict.NOT_TESTABLE}
-
-
-def test_failed_runs_are_not_misses() -> None:
-    rows = rows_of(LIKE_THE_CLAIM)
-    failed = LONG_RANGE.outcome(rows.assign(status="timeout", value=float("nan")), Request())
-    assert set(verdicts(failed)) == {Verdict.NOT_TESTABLE}
-    assert list(failed.tables) == []
-
-
-def test_the_claims_are_the_same_whatever_is_missing() -> None:
-    rows, claims = rows_of(LIKE_THE_CLAIM), [one.claim.statement for one in outcome(LIKE_THE_CLAIM).findings]
-    assert set(verdicts(LONG_RANGE.conclude(rows, Request()))) == {Verdict.SUGGESTIVE}
-    digests = sorted(set(rows["digest"]))
-    parts = [rows[rows["digest"] != digest] for digest in digests[::200]]
-    families = [rows[rows["family"] != family] for family in long_range.FAMILIES]
-    for part in (rows[:0], rows.assign(status="timeout", value=float("nan")), *families, *parts):
-        assert [one.claim.statement for one in LONG_RANGE.outcome(part, Request()).findings] == claims
-        assert set(verdicts(LONG_RANGE.conclude(part, Request()))) == {Verdict.NOT_TESTABLE}

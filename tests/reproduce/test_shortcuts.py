@@ -186,19 +186,6 @@ def test_one_seed_has_no_interval(rows_of: Any) -> None:
     assert set(verdicts(rows_of(one))) == {Verdict.NOT_TESTABLE}
 
 
-def test_the_cost_of_the_counter_result_is_reported(rows_of: Any) -> None:
-    result = values(PUBLISHED)
-    for cell, metrics in result.items():
-        metrics["step_seconds"] = 0.02 if cell.width == NORMED_GATE.width else 0.01
-    rows = rows_of(result)
-    rows["params"] = [1_500.0 if width == NORMED_GATE.width else 1_000.0 for width in rows["width"]]
-    (table,) = SHORTCUTS.outcome(rows, Request()).tables
-    assert {"parameters", "step"} <= {head.text for head in table.heads}
-    assert "1.50× the parameters" in table.note
-    assert "takes 20.0 ms against 10.0 ms, in runs that are not paired" in table.note
-    assert "2.00×" not in table.note
-
-
 def test_the_cases() -> None:
     cells = SHORTCUTS.cells(Request(seeds=1, steps=3, device="cpu"))
     assert len(set(cells)) == len(CASES) == 11
