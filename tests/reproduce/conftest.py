@@ -19,7 +19,7 @@ from highway_bench.results.schema import row
 Values = dict[Cell, dict[str, float]]
 Point = tuple[str, str, float]
 """A metric, an axis and an index on it."""
-R, U, C, N = Verdict.REPRODUCED, Verdict.UNDECIDED, Verdict.CONTRADICTED, Verdict.NOT_TESTABLE
+R, S, U, A, C, N = Verdict  # reproduced, suggestive, undecided, suggestive against, contradicted, not testable
 
 
 def rows_of(values: Mapping[Cell, Mapping[str | Point, float]] | Values, **columns: Any) -> pd.DataFrame:
