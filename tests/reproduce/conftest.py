@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.frames.rows import prepared
@@ -63,8 +62,3 @@ def followed(study: Reproduction, request: Request, metrics: Callable[[Cell], di
             ended[cell] = {name: value if math.isfinite(value) else math.nan for name, value in values[cell].items()}
         new = study.pending(request, ended)
     return values
-
-
-@pytest.fixture(name="rows_of")
-def rows_of_fixture() -> Any:
-    return rows_of

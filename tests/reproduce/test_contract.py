@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.execution.needs import with_needs
 from highway_bench.frames.rows import prepared
-from highway_bench.reproduce.base import ended_cells, reproductions
+from highway_bench.reproduce.base import Reproduction, ended_cells, reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.quantities import Statistic
 from highway_bench.reproduce.request import Request
@@ -45,6 +46,23 @@ def failed_rows(cells: Iterable[Cell]) -> pd.DataFrame:
             ]
         )
     )
+
+
+def ended_rows(one: Reproduction, request: Request) -> pd.DataFrame:
+    """The rows of all cells and of those that they need, all alike; whoever has a step time has its samples."""
+    values = followed(one, request, lambda cell: {metric.name: 0.5 for metric in tasks.get(cell.task).metrics})
+    trials = {cell: {"final_loss": 0.5, "success": 1.0} for cell in with_needs(values) if cell not in values}
+    return rows_of(values | trials, samples=json.dumps([0.5] * 15), params=1_000.0)
+
+
+@pytest.mark.parametrize("name", reproductions.names())
+def test_a_part_of_the_runs_gives_every_claim(name: str) -> None:
+    one, request = reproductions.get(name), Request(device="cpu")
+    rows = ended_rows(one, request)
+    claims = [claim.statement for claim in one.claims(request)]
+    for column in ("block", "depth", "family", "seed"):
+        part = rows[rows[column] != rows[column].iloc[0]]
+        assert [one.claim.statement for one in one.outcome(part, request).findings] == claims
 
 
 @pytest.mark.parametrize("name", reproductions.names())
