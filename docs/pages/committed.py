@@ -20,8 +20,7 @@ from highway_bench.execution.schedule import with_needs
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import Runs, prepared
 from highway_bench.options import scalar_of, takes_several
-from highway_bench.reproduce._measured import keys_of
-from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
+from highway_bench.reproduce.base import Conclusion, Reproduction, keys_of, reproductions
 from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.running import request_for
 from highway_bench.results import LATER_ATTEMPT

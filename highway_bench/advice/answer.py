@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
-from optuna.study import Study
 
 from highway_bench.advice.building import building_line
 from highway_bench.advice.connections import Connection
@@ -63,8 +62,7 @@ class Advice(ShowsTables):
     """The advice for one layer at one depth.
 
     ``about`` has the request in plain values, ``results`` what was measured of each connection, ``quality`` the verdict
-    of the finals. ``failed`` is the number of measurements without a result. ``study`` has the runs of the halving as
-    trials of optuna's.
+    of the finals. ``failed`` is the number of measurements without a result.
     """
 
     about: Mapping[str, Any]
@@ -76,7 +74,6 @@ class Advice(ShowsTables):
     notes: Sequence[str]
     store: Path
     failed: int = 0
-    study: Study | None = field(default=None, repr=False, compare=False)
     page: Path | None = None
 
     @property

@@ -10,14 +10,10 @@ runs have ended, so the order in which they end does not matter. Pre-norm, at it
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import NamedTuple
-
-from optuna.distributions import BaseDistribution, CategoricalDistribution
-from optuna.study import Study
-from optuna.trial import TrialState, create_trial
 
 from highway_bench.advice.budget import FINALISTS, LATER_TRIES, HalvingPlan, in_rung
 from highway_bench.advice.connections import Connection
@@ -25,7 +21,6 @@ from highway_bench.advice.measured import MeasuredCells
 from highway_bench.advice.request import AdviceRequest
 from highway_bench.cell import Cell
 from highway_bench.decide.candidate import REFERENCE, beyond
-from highway_bench.tuning import new_study
 
 
 class RateLoss(NamedTuple):
@@ -115,48 +110,10 @@ class Halving:
         """The last rung that ``connection`` trained in."""
         return max(rung for rung in range(self.plan.rungs) if connection in self.members(rung))
 
-    def study(self) -> Study:
-        """Every connection at every rate as a trial of optuna's, with the final loss after each rung's steps.
-
-        COMPLETE is a trial of the last rung, PRUNED one that did not go on, FAIL one that diverged or failed.
-        """
-        study = new_study(study_name=self.request.name)
-        runs = {
-            (one, rate): [
-                (self.plan.ladder[rung], self._loss(rung, one, rate))
-                for rung in range(self.last_rung(one) + 1)
-                if rate in self.rates(rung, one)
-            ]
-            for one in self.connections
-            for rate in self.rates(0, one)
-        }
-        priors = self._priors(rate for _, rate in runs)
-        for (one, rate), by_steps in runs.items():
-            values = {steps: loss for steps, loss in by_steps if loss is not None}
-            steps, loss = by_steps[-1]
-            last = TrialState.COMPLETE if steps == self.plan.ladder[-1] else TrialState.PRUNED
-            study.add_trial(
-                create_trial(
-                    state=TrialState.FAIL if loss is None else last,
-                    value=loss,
-                    params={"block": one.block, "start": one.start, "rate": rate},
-                    distributions=priors,
-                    intermediate_values=values,
-                )
-            )
-        return study
-
     def _promoted(self, rung: int) -> list[Connection]:
         ranked = self.ranked(rung - 1)
         chosen = ranked[: in_rung(rung, len(self.connections), self.plan.kept)]
         return chosen if any(one.block == REFERENCE for one in chosen) else [*chosen, first_reference(ranked)]
-
-    def _priors(self, rates: Iterable[float]) -> dict[str, BaseDistribution]:
-        return {
-            "block": CategoricalDistribution(list(dict.fromkeys(one.block for one in self.connections))),
-            "start": CategoricalDistribution(list(dict.fromkeys(one.start for one in self.connections))),
-            "rate": CategoricalDistribution(sorted(set(rates))),
-        }
 
     def _loss(self, rung: int, connection: Connection, rate: float) -> float | None:
         values = [self.measured.value(cell, "final_loss") for cell in self.cells(rung, connection, rate)]

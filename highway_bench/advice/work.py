@@ -77,7 +77,6 @@ class AdviceWork:
             ],
             store=folder / "store.sqlite",
             failed=len(self.measured.failures),
-            study=halving.study(),
         )
 
     def not_trained(self, reasons: Mapping[str, str], costs: Mapping[str, RelativeCost]) -> list[ConnectionResult]:

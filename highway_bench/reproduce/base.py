@@ -6,22 +6,29 @@ the results of others, and judges the claims by their rows.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, TypeVar
 
 import pandas as pd
 
-from highway_bench.cell import Cell
+from highway_bench.cell import Cell, canonical
 from highway_bench.errors import UnknownName
 from highway_bench.execution.schedule import with_needs
+from highway_bench.frames.rows import plain, rows_of
 from highway_bench.registry import Registry
 from highway_bench.report.columns import Shown
 from highway_bench.report.figures import Picture
-from highway_bench.reproduce._measured import Metrics, ended_cells, metrics_by_key
 from highway_bench.reproduce.claims import Claim, Finding, RuleVersion, Verdict
 from highway_bench.reproduce.request import Request
+from highway_bench.results.schema import LATER_ATTEMPT, OUTCOMES, worst
+
+Metrics = Mapping[str, float]
+"""The scalar metrics of a cell."""
+Evaluated = tuple[Any, Sequence[Shown], Sequence[Picture]]
+"""What the claims of a reproduction observe, its tables and its figures."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,7 @@ class NotAttempted:
 
     published: str
     source: str
-    why: str
+    why: str = "the data are not here"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +55,8 @@ class Reproduction(ABC):
     """One published result, or several of one experiment. Subclasses are registered with ``register_reproduction``.
 
     ``takes`` names the fields of ``Request`` that it accepts in addition to scale and device. The first of ``scales``
-    is the default. With fewer seeds than ``least_seeds`` no verdict is given. ``plugins`` are modules that register
-    entries of its cells which no other command lists: faults and tools of others.
+    is the default. A request without seeds has ``default_seeds``; with fewer than ``least_seeds`` no verdict is given.
+    ``plugins`` are modules that register entries of its cells which no other command lists: faults and tools of others.
     """
 
     name: ClassVar[str]
@@ -57,6 +64,7 @@ class Reproduction(ABC):
     source: ClassVar[str]
     takes: ClassVar[frozenset[str]] = frozenset()
     scales: ClassVar[tuple[str, ...]] = ("desk",)
+    default_seeds: ClassVar[int] = 1
     least_seeds: ClassVar[int] = 3
     version: ClassVar[RuleVersion] = RuleVersion()
     plugins: ClassVar[tuple[str, ...]] = ()
@@ -69,10 +77,14 @@ class Reproduction(ABC):
             raise UnknownName(f"scale of {self.name}", scale, self.scales)
         return scale
 
-    def seeds(self, request: Request, default: int) -> range:
-        """The seeds of ``request``, by default ``default`` of them, from ``version.seen`` on."""
+    def seeds(self, request: Request, default: int = 0) -> range:
+        """The seeds of ``request``, by default ``default`` of them or ``default_seeds``, from ``version.seen`` on."""
         first = self.version.seen
-        return range(first, first + (request.seeds or default))
+        return range(first, first + (request.seeds or default or self.default_seeds))
+
+    def design(self, request: Request) -> dict[str, Any]:
+        """The number of runs of a claim on every seed, and the version of its rule."""
+        return {"n": len(self.seeds(request)), "version": self.version}
 
     def conclude(self, rows: pd.DataFrame, request: Request) -> Conclusion:
         """``outcome`` without the verdicts that its runs do not support.
@@ -135,15 +147,66 @@ class Reproduction(ABC):
         """The claims with their rules and designs, in the order of the findings. Reads no rows."""
 
     @abstractmethod
+    def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
+        """What the claims observe, and the tables and figures of it, from ``rows``: the store's rows of the cells and
+        of those that they needed, prepared as for a report. The rows of a failed cell have its status and no values."""
+
     def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        """Findings, tables and figures from ``rows``: the store's rows of the cells and of those that they needed,
-        prepared as for a report. The rows of a failed cell have its status and no values."""
+        """``evaluated`` with the findings of the claims."""
+        data, tables, pictures = self.evaluated(rows, request)
+        findings = [claim.judge(data) for claim in self.claims(request)]
+        return Conclusion(findings=findings, tables=tables, pictures=pictures)
 
 
 def has_smaller_budget(cell: Cell, full: Cell) -> bool:
     """Whether ``cell`` trains for fewer steps than ``full``, or is the best of fewer trials."""
     budgets = [(one.recipe.get("steps", 0), one.recipe.get("search", {}).get("trials", 0)) for one in (cell, full)]
     return any(mine < theirs for mine, theirs in zip(*budgets, strict=True))
+
+
+# --------------------------------------------------------------------------------- what was measured of the cells
+
+
+def measured(rows: pd.DataFrame, cells: Iterable[Cell]) -> dict[Cell, dict[str, float]]:
+    """The scalar metrics of every cell in prepared ``rows``; empty for a cell without a result. A null is NaN.
+
+    ``params``, the network's number of parameters, is among them where it is known."""
+    by_key = metrics_by_key(rows)
+    return {cell: by_key.get(cell.key, {}) for cell in cells}
+
+
+def metrics_by_key(rows: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """The scalar metrics of every cell with a result, by the key of the cell."""
+    # A cell that failed has rows too. Their nulls must not be taken for diverged losses
+    frame = rows[(rows["axis"].fillna("") == "") & rows["status"].isin(OUTCOMES)]
+    found: dict[str, dict[str, float]] = {}
+    numbers = [frame[name].astype("float64").tolist() for name in ("value", "params")]
+    for key, metric, value, params in zip(keys_of(frame), frame["metric"], *numbers, strict=True):
+        metrics = found.setdefault(key, {})
+        metrics[metric] = value
+        if not math.isnan(params):
+            metrics["params"] = params
+    return found
+
+
+def ended_cells(rows: pd.DataFrame) -> set[str]:
+    """Keys of the cells in ``rows`` that ended with a result; diverged and stalled runs are results."""
+    first = rows[rows["axis"].ne(LATER_ATTEMPT)]
+    statuses: dict[str, set[str]] = {}
+    for key, status in zip(keys_of(first), first["status"], strict=True):
+        statuses.setdefault(key, set()).add(status)
+    return {key for key, ended in statuses.items() if worst(ended) in OUTCOMES}
+
+
+def keys_of(rows: pd.DataFrame) -> list[str]:
+    """The key of the cell of each row."""
+    if "as_run" in rows:
+        rows = rows.assign(recipe=rows["as_run"])
+    names = [item.name for item in fields(Cell)]
+    numbers = rows.groupby(names, dropna=False, sort=False).ngroup()
+    firsts = rows.loc[numbers.drop_duplicates().index]
+    keys = [canonical({name: plain(value) for name, value in one.items()}) for one in rows_of(firsts[names])]
+    return [keys[number] for number in numbers]
 
 
 reproductions: Registry[Reproduction] = Registry("reproduction", package="highway_bench.reproduce")

@@ -5,39 +5,40 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from highway_bench.decide.candidate import Candidate
-from highway_bench.frames.trainability import edge
 from highway_bench.measure.statistics import t_interval
 from highway_bench.plan.settings import FIRST_ADAMW_RATES
 from highway_bench.report import columns as column
-from highway_bench.reproduce._bilstm_claims import HALF, MARGIN, NEARLY_ALL, POINT, SCATTER, is_at_chance
-from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce._tuned import RATE_HINT, TunedReproduction, TunedRuns
-from highway_bench.reproduce.base import Conclusion, NotAttempted, register_reproduction
-from highway_bench.reproduce.bilstm import BATCH, WIDTH, chance_of, recipe
+from highway_bench.reproduce.arms import MOST_SEEDS, RATE_COLUMNS, TunedReproduction
+from highway_bench.reproduce.base import Evaluated, NotAttempted, register_reproduction
+from highway_bench.reproduce.bilstm import (
+    BATCH,
+    MARGIN,
+    POINT,
+    SCATTER,
+    WIDTH,
+    Points,
+    chance_of,
+    fall_of,
+    is_at_chance,
+    recipe,
+)
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic, mean, rate
 from highway_bench.reproduce.request import Request
 
 CORPUS = "movie-reviews"
 SHALLOW, DEEP = 1, 10  # layers
-SEEDS = 10
 FAULTY, CORRECT, LSTM = "bilstm-as-published", "highway", "plain"
 BLOCKS = (LSTM, CORRECT, FAULTY)
 CODE = "bamtercelboo/pytorch_Highway_Networks, models/model_HBiLSTM.py"
 
-Points = Mapping[tuple[str, int], Mapping[int, float]]
-"""Test accuracy in percent by block, layers and seed."""
 PointsAndSizes = tuple[Points, Mapping[str, float]]
 """The accuracies, and the parameters of a deep network by block."""
-
-PLAIN_ONES = "the plain one's"
-OTHER_WAY = "but it falls further than plain, while the blog's highway falls less"
 
 
 @register_reproduction(
@@ -53,6 +54,8 @@ class FaultyBiLstm(TunedReproduction):
     """
 
     takes = frozenset({"epochs", "seeds"})
+    default_seeds = 10
+    rates = FIRST_ADAMW_RATES
     # Version 1, of which no rows were seen, judged by the t interval of an accuracy that is at chance or far above it.
     # In version 2 half of the seeds decided, without an interval. In version 3 the best rate was the highest of four.
     # In version 4 a single run chose the rate, from six
@@ -70,12 +73,11 @@ class FaultyBiLstm(TunedReproduction):
         from highway_bench.published_code import bilstm  # registers its block, which no other command lists
 
         bilstm.register()
-        seeds = self.seeds(request, SEEDS)
-        found: dict[Hashable, Candidate] = {}
-        for block, depth in itertools.product(BLOCKS, (SHALLOW, DEEP)):
-            template = trained(
+        return {
+            (block, depth): self.arm(
                 block,
                 "bilstm",
+                self.seeds(request),
                 depth=depth,
                 nominal_width=WIDTH,
                 match="width",
@@ -84,24 +86,16 @@ class FaultyBiLstm(TunedReproduction):
                 recipe=recipe(CORPUS, request.epochs),
                 device=request.device,
             )
-            found[block, depth] = Candidate(template, (depth,), FIRST_ADAMW_RATES, fresh=seeds, more=())
-        return found
+            for block, depth in itertools.product(BLOCKS, (SHALLOW, DEEP))
+        }
 
     def claims(self, request: Request) -> Sequence[Claim]:
         common: dict[str, Any] = {
             "source": CODE,
             "evidence": Evidence.OURS,
-            "n": len(self.seeds(request, SEEDS)),
             "least": self.least_seeds,
             "guard": "if one layer's interval is not above chance",
-            "version": self.version,
-        }
-        counted = common | {
-            "unit": "%",
-            "statistic": Statistic.RATE,
-            "region": Region(least=HALF),
-            "refuted": (Region(most=HALF),),
-            "effect": NEARLY_ALL,
+            **self.design(request),
         }
         at_chance = f"accuracy at {DEEP} layers is chance's or less, or within {MARGIN} points above it"
         return [
@@ -118,7 +112,8 @@ class FaultyBiLstm(TunedReproduction):
                 statement="the published layer's accuracy falls to chance with depth",
                 quantity=f"rate of seeds whose {at_chance}",
                 observe=_at_chance,
-                **counted,
+                **common,
+                **MOST_SEEDS,
             ),
             Claim(
                 statement="the correct layer's accuracy does not fall",
@@ -126,7 +121,7 @@ class FaultyBiLstm(TunedReproduction):
                 unit="points",
                 statistic=Statistic.MEAN,
                 region=Region(most=POINT),
-                observe=partial(_fall, CORRECT),
+                observe=_fall,
                 scatter=SCATTER,
                 **common,
             ),
@@ -134,28 +129,34 @@ class FaultyBiLstm(TunedReproduction):
                 statement="with the two faults a deep network falls to chance, and without them it does not",
                 quantity=f"rate of seeds at which the published layer's {at_chance}, and the correct layer's is not",
                 observe=_explained,
-                **counted,
+                **common,
+                **MOST_SEEDS,
             ),
         ]
 
-    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        tuned = self.tuned_runs(rows, request)
-        chance = chance_of(CORPUS) if any(one.runs for one in tuned.values()) else math.nan
+    def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
+        arms = self.tuned_runs(rows, request)
+        chance = 100 * chance_of(CORPUS) if any(arm.runs for arm in arms.values()) else math.nan
         points: dict[tuple[str, int], dict[int, float]] = {}
         sizes: dict[str, float] = {}
+        records = []
         for block, depth in itertools.product(BLOCKS, (SHALLOW, DEEP)):
-            runs = tuned[block, depth].runs
-            points[block, depth] = {seed: 100 * _accuracy(run, chance) for seed, run in runs.items()}
+            runs = arms[block, depth].runs
+            accuracies = {seed: 100 * run.get("test_accuracy", math.nan) for seed, run in runs.items()}
+            accuracies = {seed: chance if math.isnan(one) else one for seed, one in accuracies.items()}  # diverged
+            points[block, depth] = {seed: one - chance for seed, one in accuracies.items()}
             sizes[block] = max((run["params"] for run in runs.values() if "params" in run), default=math.nan)
-        findings = [claim.judge((points, sizes)) for claim in self.claims(request)]
-        tables = [_shown(points, sizes, tuned, chance)] if any(points.values()) else []
-        return Conclusion(findings=findings, tables=tables)
-
-
-def _accuracy(run: Mapping[str, float], chance: float) -> float:
-    """The test accuracy of a run; chance's if it diverged."""
-    accuracy = run.get("test_accuracy", math.nan)
-    return chance if math.isnan(accuracy) else accuracy
+            records.append(
+                {
+                    "block": block,
+                    "depth": depth,
+                    "params": sizes[block] if depth == DEEP else math.nan,
+                    "n": len(runs),
+                    **mean("", accuracies.values()).columns("accuracy"),
+                    **arms[block, depth].rate,
+                }
+            )
+        return (points, sizes), [_shown(records, chance)] if any(points.values()) else [], []
 
 
 def _untrained_gate(data: PointsAndSizes, _: float) -> Observation:
@@ -168,32 +169,23 @@ def _untrained_gate(data: PointsAndSizes, _: float) -> Observation:
     )
 
 
-def falls_of(points: Points, block: str) -> dict[int, float]:
-    """Points that a block loses from the shallow to the deep network, by seed."""
-    shallow, deep = points[block, SHALLOW], points[block, DEEP]
-    return {seed: shallow[seed] - deep[seed] for seed in shallow.keys() & deep.keys()}
-
-
 def _guard(points: Points, *blocks: str) -> str:
     """An accuracy that is at chance with one layer cannot fall."""
     for block in blocks:
-        single = list(points[block, SHALLOW].values())
-        if len(single) < 2 or not t_interval(single).low > 100 * chance_of(CORPUS):
+        single = points[block, SHALLOW].values()
+        if len(single) < 2 or not t_interval(single).low > 0:
             return f"one layer of {block} is not above chance"
     return ""
 
 
-def _fall(block: str, data: PointsAndSizes, confidence: float) -> Observation:
-    falls = falls_of(data[0], block)
-    return Observation(
-        decisive=[mean("", falls.values(), confidence, "points")] if falls else [], untestable=_guard(data[0], block)
-    )
+def _means(differences: Mapping[str, Collection[float]], confidence: float) -> list[Quantity]:
+    """The means of those ``differences`` that there are, in points."""
+    return [mean(name, values, confidence, "points") for name, values in differences.items() if values]
 
 
-def _falls_to_chance(points: Points, block: str) -> dict[int, bool]:
-    """Whether a deep network is at chance, by seed."""
-    chance = 100 * chance_of(CORPUS) if points[block, DEEP] else math.nan
-    return {seed: is_at_chance(accuracy - chance) for seed, accuracy in points[block, DEEP].items()}
+def _fall(data: PointsAndSizes, confidence: float) -> Observation:
+    falls = fall_of(data[0], CORRECT, DEEP)
+    return Observation(decisive=_means({"": falls.values()}, confidence), untestable=_guard(data[0], CORRECT))
 
 
 def _rate(of_seeds: Collection[bool], confidence: float) -> list[Quantity]:
@@ -201,63 +193,38 @@ def _rate(of_seeds: Collection[bool], confidence: float) -> list[Quantity]:
 
 
 def _at_chance(data: PointsAndSizes, confidence: float) -> Observation:
-    falls = falls_of(data[0], FAULTY)
+    falls = fall_of(data[0], FAULTY, DEEP)
     return Observation(
-        decisive=_rate(_falls_to_chance(data[0], FAULTY).values(), confidence),
-        reported=[mean("fall", falls.values(), confidence, "points")] if falls else [],
+        decisive=_rate([is_at_chance(one) for one in data[0][FAULTY, DEEP].values()], confidence),
+        reported=_means({"fall": falls.values()}, confidence),
         untestable=_guard(data[0], FAULTY),
     )
 
 
 def _explained(data: PointsAndSizes, confidence: float) -> Observation:
-    faulty, correct = (_falls_to_chance(data[0], block) for block in (FAULTY, CORRECT))
-    falls = {block: falls_of(data[0], block) for block in BLOCKS}
-    further = {
-        name: [falls[FAULTY][seed] - falls[other][seed] for seed in sorted(falls[FAULTY].keys() & falls[other].keys())]
-        for name, other in (("the correct one's", CORRECT), (PLAIN_ONES, LSTM))
-    }
-    more = {
-        name: mean(f"the published layer's fall minus {name}", differences, confidence, "points")
-        for name, differences in further.items()
-        if differences
-    }
+    faulty, correct = (data[0][block, DEEP] for block in (FAULTY, CORRECT))
+    own, *others = (fall_of(data[0], block, DEEP) for block in (FAULTY, CORRECT, LSTM))
+    further = [[own[seed] - other[seed] for seed in own.keys() & other.keys()] for other in others]
+    names = [f"the published layer's fall minus {whose}" for whose in ("the correct one's", "the plain one's")]
+    than_plain = mean("", further[1], confidence)
+    both = faulty.keys() & correct.keys()
     return Observation(
-        decisive=_rate([faulty[seed] and not correct[seed] for seed in faulty.keys() & correct.keys()], confidence),
-        reported=list(more.values()),
+        decisive=_rate([is_at_chance(faulty[seed]) and not is_at_chance(correct[seed]) for seed in both], confidence),
+        reported=_means(dict(zip(names, further, strict=True)), confidence),
         untestable=_guard(data[0], FAULTY, CORRECT),
-        note=OTHER_WAY if PLAIN_ONES in more and more[PLAIN_ONES].low > 0 else "",
+        note="but it falls further than plain, while the blog's highway falls less" if than_plain.low > 0 else "",
     )
 
 
-def _shown(
-    points: Points, sizes: Mapping[str, float], tuned: Mapping[Hashable, TunedRuns], chance: float
-) -> column.Shown:
-    records = []
-    for (block, depth), accuracies in points.items():
-        estimate = t_interval(accuracies.values()) if accuracies else None
-        chosen = next((run["rate"] for run in tuned[block, depth].runs.values()), math.nan)
-        records.append(
-            {
-                "block": block,
-                "depth": depth,
-                "accuracy": estimate.value if estimate else math.nan,
-                "low": estimate.low if estimate else math.nan,
-                "high": estimate.high if estimate else math.nan,
-                "params": sizes[block] if depth == DEEP else math.nan,
-                "n": len(accuracies),
-                "rate": chosen,
-                "edge": edge(chosen, tuned[block, depth].tried),
-            }
-        )
+def _shown(records: Sequence[column.Record], chance: float) -> column.Shown:
     columns = [
         column.words("block", "block"),
         column.whole("depth", "layers"),
         column.spread("accuracy", "test accuracy", "low", "high", "%", "mean and 95 % t interval over seeds"),
         column.whole("params", "parameters"),
         column.whole("n", "seeds"),
-        column.number("rate", "rate", hint=RATE_HINT),
-        column.words("edge", "edge of the rates"),
+        *RATE_COLUMNS,
     ]
-    note = f"Chance is {100 * chance:.1f} %. A run that diverged counts with it."
+    note = f"Chance is {chance:.1f} %. A run that diverged counts with it."
     return column.shown("faulty-bilstm", "The published layer and the correct one", pd.DataFrame(records), columns,
                         note=note)  # fmt: skip

@@ -6,23 +6,32 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.frames.gates import layers, networks
+from highway_bench.families import make_family
+from highway_bench.frames.gates import layers, networks, over_seeds
+from highway_bench.frames.rows import recipe_of
 from highway_bench.frames.trainability import trials
 from highway_bench.plan.grid import TRAINED
-from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce._gates_tables import bands_table, networks_table
-from highway_bench.reproduce._spaces import FIXED_BIAS
-from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, register_reproduction
+from highway_bench.report import columns as column
+from highway_bench.report.format import listed
+from highway_bench.reproduce.arms import trained
+from highway_bench.reproduce.base import Evaluated, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Region, Share, Statistic, mean
 from highway_bench.reproduce.request import Request
 from highway_bench.success.judging import THRESHOLD
+from highway_bench.tasks import tasks
+from highway_bench.tuning import FIGURE_1, SPACES, Space
+
+FIXED_BIAS = "figure-1-fixed-bias"
+"""The space of Figure 1 without a prior of the gate bias: the cell's own bias stays. All else has the same draws. It is
+no part of ``tuning``: every training runs through that module, and a change to it makes all stored losses invalid."""
+cast(dict[str, Space], SPACES)[FIXED_BIAS] = FIGURE_1._replace(gates={})
 
 DEPTH = 49  # highway layers; the paper's 50 include the plain layer before them
 BATCH = TRAINED.batches["vector"]
@@ -30,9 +39,6 @@ PUBLISHED, CARRYING = "highway gate_bias=-2", "highway"  # gate bias of the pape
 STARTS = {PUBLISHED: "at bias −2", CARRYING: "at bias −ln L"}
 FIRST = 2  # number of the first highway layer: the paper counts the plain layer before it
 TOGETHER = 20  # trials that train as one population
-# In version 1 a grid of rates with ReLU trained no net at bias −2. In version 2 five seeds left three
-# statements undecided
-VERSION = RuleVersion(3, "2026-11-28", seen=10)
 
 # Layers are counted as in the paper: layer 1 is the plain one
 EARLY = 15  # "the first ~15 layers" are 2 to 15 here
@@ -46,16 +52,15 @@ RESNET = "arXiv:1512.03385, §2"
 
 @dataclass(frozen=True)
 class TrainingScale:
-    """The size of a run: data set, its number of training items, epochs, seeds, and trials of each search."""
+    """The size of a run: data set, its number of training items, epochs, and trials of each search."""
 
     dataset: str
     items: int
     epochs: float
-    seeds: int
     trials: int
 
 
-SCALES = {"desk": TrainingScale("mnist-5k", 4_000, 37.5, 10, 40), "paper": TrainingScale("mnist", 60_000, 50, 10, 100)}
+SCALES = {"desk": TrainingScale("mnist-5k", 4_000, 37.5, 40), "paper": TrainingScale("mnist", 60_000, 50, 100)}
 
 
 @register_reproduction(
@@ -73,7 +78,10 @@ class Gates(Reproduction):
     bias −ln L is reported but decides nothing. Only seeds that trained count.
     """
 
-    version = VERSION
+    default_seeds = 10
+    # In version 1 a grid of rates with ReLU trained no net at bias −2. In version 2 five seeds left three statements
+    # undecided
+    version = RuleVersion(3, "2026-11-28", seen=10)
     takes = frozenset({"epochs", "steps", "seeds", "trials"})
     scales = tuple(SCALES)
     not_attempted = (
@@ -83,7 +91,7 @@ class Gates(Reproduction):
             "the rows have the spread over all ten classes, which a claim here is about, and not that of two",
         ),
         *(
-            NotAttempted(published, LONG, "the data are not here")
+            NotAttempted(published, LONG)
             for published in (
                 "CIFAR-100 (bias −4): biases rise with depth, against the slope of mean activity",
                 "CIFAR-100: the stream changes most in the first ~40 layers",
@@ -118,37 +126,35 @@ class Gates(Reproduction):
                 device=request.device,
                 seed=seed,
             )
-            for seed in self.seeds(request, scale.seeds)
+            for seed in self.seeds(request)
             for block in ("highway", "pre-norm")
         ]
         return [*(cell.but(block_options={"gate_bias": -2}) for cell in cells if cell.block == "highway"), *cells]
 
     def claims(self, request: Request) -> Sequence[Claim]:
-        seeds = len(self.seeds(request, SCALES[self.scale_of(request)].seeds))
-        return [_trains(seeds), *(one.claim(seeds) for one in STATEMENTS)]
+        return [_trains(**self.design(request)), *(one(**self.design(request)) for one in STATEMENTS)]
 
-    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
+    def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
         own = self.fresh(rows)
         trainings, table = networks(own), layers(own)
         table = table.assign(layer=table["layer"] + FIRST - 1)
         table = table[table["success"] == 1]
         successes = trainings[trainings["success"] == 1]
         trained = {label: int((successes["label"] == label).sum()) for label in STARTS}
-        findings = [claim.judge((table, trained)) for claim in self.claims(request)]
         idle = table.assign(idle=_lesions(table).abs() < NOTHING)
         tables = [networks_table(trainings, idle, trials(rows)), *([bands_table(table)] if len(table) else [])]
-        return Conclusion(findings=findings, tables=tables)
+        return (table, trained), tables, []
 
 
 Networks = tuple[pd.DataFrame, Mapping[str, int]]
 """A row per trained network and layer, and the number of seeds that train by label."""
 
 
-def _trains(seeds: int) -> Claim:
+def _trains(n: int, **rest: Any) -> Claim:
     """Whether the network with the published bias, which all other claims are about, trains."""
 
     def observe(data: Networks, _: float) -> Observation:
-        shares = [Share.of_runs(STARTS[label], count, seeds) for label, count in data[1].items()]
+        shares = [Share.of_runs(STARTS[label], count, n) for label, count in data[1].items()]
         return Observation(decisive=shares[:1], reported=shares[1:])
 
     return Claim(
@@ -160,63 +166,57 @@ def _trains(seeds: int) -> Claim:
         region=Region(least=50, closed=True),
         irrefutable="its training is not published in full",
         observe=observe,
-        n=seeds,
         effect=90,
-        version=VERSION,
+        n=n,
+        **rest,
     )
 
 
-class Statement(NamedTuple):
+def _statement(
+    statement: str,
+    source: str,
+    quantity: str,
+    value: Callable[[pd.DataFrame], float],
+    region: Region,
+    scatter: float,
+    unit: str = "",
+    *,
+    n: int,
+    **rest: Any,
+) -> Claim:
     """A statement as a ``value`` of one trained network, which lies in ``region``.
 
-    ``scatter`` is the standard deviation between five seeds of the network with bias −2. ``effect``,
-    ``irrefutable`` and ``evidence`` are as in ``Claim``."""
+    ``scatter`` is the standard deviation between five seeds of the network with bias −2."""
 
-    statement: str
-    source: str
-    quantity: str
-    value: Callable[[pd.DataFrame], float]
-    region: Region
-    scatter: float
-    unit: str = ""
-    effect: float = math.nan
-    irrefutable: str = ""
-    evidence: Evidence = Evidence.SOURCE
-
-    def claim(self, seeds: int) -> Claim:
-        return Claim(
-            statement=self.statement,
-            source=self.source,
-            evidence=self.evidence,
-            quantity=self.quantity,
-            unit=self.unit,
-            statistic=Statistic.MEAN,
-            region=self.region,
-            scatter=self.scatter,
-            effect=self.effect,
-            irrefutable=self.irrefutable,
-            guard=f"if fewer than half of the seeds train {STARTS[PUBLISHED]}",
-            observe=partial(self.observe, seeds=seeds),
-            n=seeds,
-            version=VERSION,
-        )
-
-    def observe(self, data: Networks, confidence: float, *, seeds: int) -> Observation:
+    def observe(data: Networks, confidence: float) -> Observation:
         table, trained = data
-        subjects = [label for label, count in trained.items() if 2 * count >= seeds]
         values = {
-            label: mean(name, self._values(table[table["label"] == label]), confidence, self.unit)
+            label: mean(name, values_of(table[table["label"] == label]), confidence, unit)
             for label, name in STARTS.items()
-            if label in subjects
+            if 2 * trained[label] >= n
         }
         return Observation(
             decisive=[values.pop(PUBLISHED)] if PUBLISHED in values else [],
             reported=list(values.values()),
-            untestable="" if PUBLISHED in subjects else f"too few networks train {STARTS[PUBLISHED]}",
+            untestable="" if 2 * trained[PUBLISHED] >= n else f"too few networks train {STARTS[PUBLISHED]}",
         )
 
-    def _values(self, table: pd.DataFrame) -> list[float]:
-        return [self.value(network.set_index("layer")) for _, network in table.groupby("seed")]
+    def values_of(table: pd.DataFrame) -> list[float]:
+        return [value(network.set_index("layer")) for _, network in table.groupby("seed")]
+
+    return Claim(
+        statement=statement,
+        source=source,
+        quantity=quantity,
+        unit=unit,
+        statistic=Statistic.MEAN,
+        region=region,
+        scatter=scatter,
+        guard=f"if fewer than half of the seeds train {STARTS[PUBLISHED]}",
+        observe=observe,
+        n=n,
+        **rest,
+    )
 
 
 def _early(network: pd.DataFrame, metric: str) -> pd.Series:
@@ -237,7 +237,8 @@ def _silent(network: pd.DataFrame) -> pd.Series:
 
 
 STATEMENTS = (
-    Statement(
+    partial(
+        _statement,
         "gate biases fall further in training",
         LONG,
         "mean bias after training minus at the start",
@@ -246,7 +247,8 @@ STATEMENTS = (
         0.003,
         effect=-0.01,
     ),
-    Statement(
+    partial(
+        _statement,
         "activity is sparse for one example, not on average",
         LONG,
         "Hoyer's sparsity of all gates for one example minus that of their means, on a scale of 0 to 100",
@@ -255,7 +257,8 @@ STATEMENTS = (
         2.3,
         "points",
     ),
-    Statement(
+    partial(
+        _statement,
         "most of the stream's change is in the first ~15 layers",
         LONG,
         f"share of Σ ‖Δx‖/‖x‖ in layers 2–{EARLY}",
@@ -265,7 +268,8 @@ STATEMENTS = (
         "%",
         evidence=Evidence.OURS,  # the paper has a picture of it, and no share
     ),
-    Statement(
+    partial(
+        _statement,
         "which gates are open depends on the class in the first 15 layers",
         LONG,
         f"spread of class means of T in layers 2–{EARLY} over that of the later layers",
@@ -274,7 +278,8 @@ STATEMENTS = (
         0.051,
         "×",
     ),
-    Statement(
+    partial(
+        _statement,
         "cutting out an early layer raises the error",
         LESION,
         f"mean error change in layers 2–{EARLY - 1} minus that in layers 15–45",
@@ -283,7 +288,8 @@ STATEMENTS = (
         0.12,
         "points",
     ),
-    Statement(
+    partial(
+        _statement,
         "cutting out any of layers 15–45 has almost no effect",
         LESION,
         "the largest of their error changes",
@@ -291,9 +297,10 @@ STATEMENTS = (
         Region(most=NOTHING),
         0.47,
         "points",
-        0.0,
+        effect=0.0,
     ),
-    Statement(
+    partial(
+        _statement,
         "about 60 % of the layers contribute nothing",
         LESION,
         f"share of layers whose lesion changes the error by less than {NOTHING:g} points",
@@ -302,7 +309,8 @@ STATEMENTS = (
         7.9,
         "%",
     ),
-    Statement(
+    partial(
+        _statement,
         "gated shortcuts can close, identity shortcuts (C = 1) never do",
         RESNET,
         "share of shortcuts with C = 1 − T < 0.05, over units and examples",
@@ -313,3 +321,100 @@ STATEMENTS = (
         irrefutable="it says that something is possible",
     ),
 )
+
+
+# ---------------------------------------------------------------------------------------------------------- tables
+
+WHOLE = ("intact_loss", "intact_error")  # metrics of the whole network
+BY_LAYER = (
+    "gate_bias_start",
+    "gate_bias_end",
+    "gate_activity",
+    "gates_shut",
+    "gates_open_one",
+    "gates_open_some",
+    "gates_full",
+    "stream_change",
+)
+SPARSITIES = ("sparsity_one", "sparsity_average")
+BANDS = ("gate_bias_end", "gate_activity", "gates_shut", "gates_open_one", "gate_class_spread", "stream_change")
+LESIONS = ("lesion_loss_change", "lesion_error_change")
+
+
+def _columns(*names: str) -> list[column.Column]:
+    """Columns of metrics, as the task declares them."""
+    metrics = {metric.name: metric for metric in tasks.get("gates").metrics}
+    return [
+        column.percent(name, metrics[name].label, metrics[name].hint)
+        if metrics[name].percent
+        else column.number(name, metrics[name].label, metrics[name].unit, metrics[name].hint)
+        for name in names
+    ]
+
+
+def searched(trials: pd.DataFrame, trainings: pd.DataFrame) -> pd.DataFrame:
+    """By label, the ``activation`` of the trial whose rate the networks have, and how many ``trials`` of each train."""
+    default = make_family("dense").activation  # type: ignore[attr-defined]
+    trials = trials.assign(g=[recipe_of(options).get("activation", default) for options in trials["family_options"]])
+    rates = dict(trainings.groupby("label")["rate"].first())
+    records = {}
+    for label, own in trials.groupby("block"):
+        chosen = own["g"][own["rate"] == rates.get(label, math.nan)]
+        counts = [f"{g} {int(part['success'].eq(1).sum())} of {len(part)}" for g, part in own.groupby("g")]
+        records[label] = {"activation": "".join(chosen[:1]), "trials": ", ".join(counts)}
+    return pd.DataFrame.from_dict(records, orient="index", columns=["activation", "trials"])
+
+
+def networks_table(trainings: pd.DataFrame, table: pd.DataFrame, trials: pd.DataFrame) -> column.Shown:
+    """One row per kind of network: its training, and its gates, averaged over layers.
+
+    ``trainings`` has a row per network, ``table`` one per trained network and layer; its column ``idle`` says whether
+    the layer contributes nothing. ``trials`` are those of the searches.
+    """
+    mean = table.groupby("label")[[*BY_LAYER]].mean()
+    idle = table.groupby("label")["idle"].mean()
+    whole = trainings[trainings["success"] == 1].groupby("label")[[*WHOLE, *SPARSITIES]].mean()
+    trained = trainings.groupby("label", sort=False).agg(
+        trained=("success", lambda success: f"{success.sum():g} of {success.count()}"),
+        rates=("rate", lambda rates: listed([f"{rate:g}" for rate in sorted(rates.dropna().unique())])),
+    )
+    records = trained.join(searched(trials, trainings)).join(whole).join(mean).join(idle).reset_index()
+    columns = [
+        column.words("label", "network"),
+        column.words("trained", "seeds that train"),
+        column.words("rates", "rate"),
+        column.words("activation", "activation", "that of the best trial"),
+        column.words("trials", "trials that train"),
+        *_columns(*WHOLE, *BY_LAYER, *SPARSITIES),
+        column.percent("idle", "layers that contribute nothing"),
+    ]
+    note = (
+        "Means over the seeds that train, and over layers for metrics by layer. Identity shortcuts have no gate: "
+        "C = 1 by construction, so none closes. The contribution of their layers is ‖F‖ / ‖x‖."
+    )
+    return column.shown("gates-networks", "The trained networks", records, columns, note=note)
+
+
+def bands_table(table: pd.DataFrame) -> column.Shown:
+    """One row per network and five layers: means over these layers and the seeds."""
+    first = (table["layer"] - 1) // 5 * 5 + 1
+    named = table.assign(layers=[f"{max(start, 2)}–{start + 4}" for start in first], order=first)
+    metrics = (*BANDS, *LESIONS)
+    per_seed = named.groupby(["label", "order", "layers", "seed"], as_index=False)[list(metrics)].mean()
+    mean = over_seeds(per_seed, ["label", "layers"], metrics)
+    columns = [
+        column.words("label", "network"),
+        column.words("layers", "layers"),
+        *_columns(*BANDS),
+        column.spread(
+            "lesion_loss_change", "lesion: Δ loss", "lesion_loss_change_low", "lesion_loss_change_high", "nat"
+        ),
+        column.percent("lesion_error_change", "lesion: Δ error"),
+    ]
+    return column.shown(
+        "gates-layers",
+        "By layer; layer 1 is the plain one",
+        mean,
+        columns,
+        note="Means over five layers and the seeds that train, with 95 % t intervals over seeds.",
+    )

@@ -12,16 +12,13 @@ import pandas as pd
 
 from highway_bench.decide.candidate import Candidate
 from highway_bench.families import make_family
-from highway_bench.frames.trainability import edge
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.report.figures.base import head, joined, panels, settings
 from highway_bench.report.format import between, three
-from highway_bench.reproduce._cells import sgd, trained
-from highway_bench.reproduce._paired import diverged, loss_record
-from highway_bench.reproduce._tuned import TunedReproduction, TunedRuns
-from highway_bench.reproduce.base import Conclusion, register_reproduction
+from highway_bench.reproduce.arms import TunedReproduction, TunedRuns, diverged, sgd
+from highway_bench.reproduce.base import Evaluated, register_reproduction
 from highway_bench.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Region, Statistic, rate
 from highway_bench.reproduce.request import Request
@@ -34,11 +31,7 @@ DEPTH = 49  # 50 layers with the stem, as the papers count
 STEPS, SEEDS, TOGETHER = 300, 5, 8
 BLOCKS = ("plain", "highway")
 PAIRS = tuple(itertools.product(BLOCKS, INITS, ACTIVATIONS))
-FIRST_RATES = (1.0, 0.3, 0.1)
 SOURCE = "arXiv:1505.00387, §2.2"
-# Version 1 had rates whose best was at their edge. In version 2 a single run chose the rate, and three pairs diverged.
-# In version 3 every seed of every pair had to train, which 80 runs do in 45 % of cases if 99 % of runs train
-VERSION = RuleVersion(4, "2026-11-29", seen=8, known=True)
 
 
 @dataclass(frozen=True)
@@ -67,29 +60,33 @@ class Inits(TunedReproduction):
     Highway starts with the negative gate bias −ln L. Plain, with equal parameters per layer, is the control.
     """
 
-    version = VERSION
+    # Version 1 had rates whose best was at their edge. In version 2 a single run chose the rate, and three pairs
+    # diverged. In version 3 every seed of every pair had to train, which 80 runs do in 45 % of cases if 99 % train
+    version = RuleVersion(4, "2026-11-29", seen=8, known=True)
     takes = frozenset({"seeds", "steps"})
+    default_seeds = SEEDS
+    rates = (1.0, 0.3, 0.1)
 
     def arms(self, request: Request) -> dict[Hashable, Candidate]:
-        recipe, seeds = sgd(request.steps or STEPS, together=TOGETHER), self.seeds(request, SEEDS)
-        found: dict[Hashable, Candidate] = {}
-        for block, init, activation in PAIRS:
-            template = trained(
+        return {
+            (block, init, activation): self.arm(
                 block,
                 "dense",
+                self.seeds(request),
                 depth=DEPTH,
                 nominal_width=71,
                 batch_size=100,
                 dataset="mnist-5k",
-                recipe=recipe,
+                recipe=sgd(request.steps or STEPS, together=TOGETHER),
                 device=request.device,
-                family_options=_options(init, activation),
+                # Without those that equal the family's defaults, as in a cell
+                family_options=make_family("dense", init=init, activation=activation).options,
             )
-            found[block, init, activation] = Candidate(template, (DEPTH,), FIRST_RATES, fresh=seeds, more=())
-        return found
+            for block, init, activation in PAIRS
+        }
 
     def claims(self, request: Request) -> Sequence[Claim]:
-        runs = len(INITS) * len(ACTIVATIONS) * len(self.seeds(request, SEEDS))
+        runs = len(INITS) * len(ACTIVATIONS) * len(self.seeds(request))
         return [
             Claim(
                 statement="with a negative gate bias, highway trains very deep for various zero-mean distributions of "
@@ -106,26 +103,16 @@ class Inits(TunedReproduction):
             )
         ]
 
-    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
+    def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
         tuned = self.tuned_runs(rows, request)
         pairs = [pair_of(block, init, activation, tuned[block, init, activation]) for block, init, activation in PAIRS]
-        return Conclusion(
-            findings=[claim.judge(pairs) for claim in self.claims(request)],
-            tables=[_shown(pairs)],
-            pictures=[_picture(pairs)] if any(pair.n for pair in pairs) else [],
-        )
-
-
-def _options(init: str, activation: str) -> dict[str, str]:
-    """The family's options without those that equal its defaults, as in a cell."""
-    return make_family("dense", init=init, activation=activation).options
+        return pairs, [_shown(pairs)], [_picture(pairs)] if any(pair.n for pair in pairs) else []
 
 
 def pair_of(block: str, init: str, activation: str, tuned: TunedRuns) -> Pair:
     """The pair of ``block``, from its runs at the best of the tried rates."""
     runs = tuned.runs
     losses = [run["final_loss"] for run in runs.values()]
-    chosen = loss_record(runs)["rate"]
     return Pair(
         block,
         init,
@@ -134,8 +121,7 @@ def pair_of(block: str, init: str, activation: str, tuned: TunedRuns) -> Pair:
         n=len(runs),
         diverged=diverged(runs),
         loss=float(10 ** np.log10(losses).mean()) if losses else math.nan,
-        rate=chosen,
-        edge=edge(chosen, tuned.tried),
+        **tuned.rate,
     )
 
 
@@ -172,10 +158,6 @@ def _shown(pairs: Sequence[Pair]) -> column.Shown:
     return column.shown("inits", f"{DEPTH + 1} layers by weights and activation", pd.DataFrame(records), columns)
 
 
-def _loss(pair: Pair) -> str:
-    return f"× {pair.diverged}" if pair.diverged else three(pair.loss)
-
-
 def _picture(pairs: Sequence[Pair]) -> Picture:
     """The share of seeds that train, one panel per block: rows are weights, columns activations."""
     alt = []
@@ -190,10 +172,11 @@ def _picture(pairs: Sequence[Pair]) -> Picture:
             for pair in (pair for pair in pairs if pair.block == block and pair.n):
                 y, x = INITS.index(pair.init), ACTIVATIONS.index(pair.activation)
                 shares[y, x] = pair.trained / pair.n
+                loss = f"× {pair.diverged}" if pair.diverged else three(pair.loss)
                 axes.text(
                     x,
                     y,
-                    f"{pair.trained}/{pair.n}\n{_loss(pair)}",
+                    f"{pair.trained}/{pair.n}\n{loss}",
                     ha="center",
                     va="center",
                     fontsize=7.5,

@@ -12,19 +12,16 @@ import pandas as pd
 
 from highway_bench.data import make_dataset
 from highway_bench.decide.candidate import Candidate
-from highway_bench.frames.trainability import training_runs
-from highway_bench.measure.statistics import Interval
+from highway_bench.frames.descriptions import UNDESCRIBED
+from highway_bench.measure.statistics import Interval, wilson
 from highway_bench.plan.settings import FIRST_ADAMW_RATES
-from highway_bench.report.format import count, three
-from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce._long_range_table import Hits, shown, steps_text, table_of
-from highway_bench.reproduce._tuned import TunedReproduction, with_edges
-from highway_bench.reproduce.base import Conclusion, NotAttempted, register_reproduction
+from highway_bench.report import columns as column
+from highway_bench.report.format import between, count, three
+from highway_bench.reproduce.arms import RATE_COLUMNS, Trained, TunedReproduction, untrained
+from highway_bench.reproduce.base import Evaluated, NotAttempted, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
-from highway_bench.reproduce.guards import Trained, untrained
-from highway_bench.reproduce.quantities import Region, Statistic, rate, rate_difference
+from highway_bench.reproduce.quantities import Region, Statistic, mean, rate, rate_difference
 from highway_bench.reproduce.request import Request
-from highway_bench.results.schema import OUTCOMES
 from highway_bench.success.judging import THRESHOLD
 
 LENGTHS = (25, 50, 100, 200)
@@ -32,7 +29,7 @@ SHORT, LONG = 25, 200
 GROWN = 100  # steps are compared from SHORT to here; at LONG more runs of attention miss, so their growth is unknown
 WIDTH, DEPTH, BATCH = 32, 2, 16
 HEADS = 2  # of attention; with four, the scores of 200 × 200 positions would take most of the time
-STEPS, SEEDS = 2_000, 10
+STEPS = 2_000
 NEARLY_ALL = 90.0  # percent of seeds
 ITEMS = STEPS * BATCH  # training items; none is repeated within the default number of steps
 
@@ -78,6 +75,8 @@ class LongRange(TunedReproduction):
     """
 
     takes = frozenset({"steps", "seeds"})
+    default_seeds = 10
+    rates = FIRST_ADAMW_RATES
     # Version 2 withheld every verdict for a single miss, had six seeds and half of the steps, and judged copy too. In
     # version 3 a single run chose the rate, from five. In version 4 a run that reached the threshold and lost it was a
     # hit
@@ -90,7 +89,7 @@ class LongRange(TunedReproduction):
             "rule 2 measured it at T = 50 and 100: within 1,000 steps highway attention learnt it at 5 and 4 of 6 "
             "seeds and the BiLSTM at none, nor did it at T = 1 to 20, so that lengths cannot be compared",
         ),
-        NotAttempted("perplexity and BLEU of translation", "arXiv:1706.03762, Table 2", "the data are not here"),
+        NotAttempted("perplexity and BLEU of translation", "arXiv:1706.03762, Table 2"),
     )
 
     def arms(self, request: Request) -> dict[Hashable, Candidate]:
@@ -102,63 +101,47 @@ class LongRange(TunedReproduction):
             "dataset": {"size": ITEMS},
             "layout": "last-step",
         }
-        seeds = self.seeds(request, SEEDS)
-        found: dict[Hashable, Candidate] = {}
-        for length, (family, blocks) in itertools.product(LENGTHS, FAMILIES.items()):
-            for block in blocks:
-                template = trained(
-                    block,
-                    family,
-                    depth=DEPTH,
-                    nominal_width=WIDTH,
-                    batch_size=BATCH,
-                    dataset="adding",
-                    seq_len=length,
-                    family_options={"heads": HEADS} if family == "attention" else {},
-                    device=request.device,
-                    recipe=recipe,
-                )
-                found[length, family, block] = Candidate(template, (DEPTH,), FIRST_ADAMW_RATES, fresh=seeds, more=())
-        return found
+        return {
+            (length, family, block): self.arm(
+                block,
+                family,
+                self.seeds(request),
+                depth=DEPTH,
+                nominal_width=WIDTH,
+                batch_size=BATCH,
+                dataset="adding",
+                seq_len=length,
+                family_options={"heads": HEADS} if family == "attention" else {},
+                device=request.device,
+                recipe=recipe,
+            )
+            for length, (family, blocks) in itertools.product(LENGTHS, FAMILIES.items())
+            for block in blocks
+        }
 
     def claims(self, request: Request) -> Sequence[Claim]:
         common: dict[str, Any] = {
-            "n": len(self.seeds(request, SEEDS)),
             "least": self.least_seeds,
             "comparisons": 2 * len(PAIRS),
             "effect": NEARLY_ALL,
-            "version": self.version,
+            **self.design(request),
         }
         return [claim for pair in PAIRS for claim in claims_of(*pair, request.steps or STEPS, common)]
 
-    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        ended, tuned = ended_runs(self.fresh(rows)), self.tuned_runs(rows, request)
-        budget = request.steps or STEPS
-        findings = [claim.judge(ended) for claim in self.claims(request)]
-        if ended.empty:
-            return Conclusion(findings=findings)
+    def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
+        ended = self.ended_runs(rows, request, lambda run: (run["seq_len"], run["family"], run["block"]))
+        ended["hit"] = ended["steps_to_threshold"].where(ended["success"].eq(1)).astype("float64").fillna(math.inf)
         note = (
-            f"A hit is a running mean loss of {THRESHOLD:g} × the constant predictor's within {count(budget)} "
-            f"steps in batches of {BATCH}, and at the end too. {DEPTH} layers, plain's width {WIDTH}, {HEADS} heads."
+            f"A hit is a running mean loss of {THRESHOLD:g} × the constant predictor's within "
+            f"{count(request.steps or STEPS)} steps in batches of {BATCH}, and at the end too. {DEPTH} layers, plain's "
+            f"width {WIDTH}, {HEADS} heads."
         )
-        return Conclusion(
-            findings=findings,
-            tables=[shown(table_of(with_edges(ended, ("seq_len", "family", "block"), tuned)), note)],
-        )
+        return ended, [_shown(ended, note)] if len(ended) else [], []
 
 
-def ended_runs(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per run that ended, with the columns of ``runs`` and two more: ``hit``, the step at which it reached the
-    threshold where its final loss is below it too (else ∞, a miss), and ``relative``, its final loss over that of the
-    constant predictor."""
-    ended = training_runs(rows)
-    ended = ended[ended["status"].isin(OUTCOMES)].copy()
-    hits = ended["steps_to_threshold"].where(ended["success"].eq(1))
-    ended["hit"] = hits.astype("float64").fillna(math.inf)
-    chances = {length: make_dataset("adding", length=length).chance_loss for length in LENGTHS}
-    losses = zip(ended["seq_len"], ended["final_loss"], strict=True)
-    ended["relative"] = [loss / chances[int(length)] for length, loss in losses]
-    return ended
+Hits = Mapping[int, Mapping[int, float]]
+"""Length → seed → step at which the run reached the threshold where its final loss is below it too (its hit); ∞ for a
+miss."""
 
 
 def hits_of(arm: Arm, ended: pd.DataFrame) -> Hits:
@@ -295,3 +278,56 @@ def _factors(factors: Mapping[int, Interval]) -> str:
     ends = list(dict.fromkeys(map(three, (known[0], known[-1]))))
     missing = len(factors) - len(known)
     return f"{'–'.join(ends)}×" + (f", {missing} of {len(factors)} not known" if missing else "")
+
+
+# ----------------------------------------------------------------------------------------------------------- table
+
+
+def steps_text(steps: Sequence[float]) -> str:
+    """Steps to the hit, over seeds: "310–420 steps, 3 of 3 seeds"."""
+    reached = sorted(step for step in steps if math.isfinite(step))
+    if not reached:
+        return f"no hit in {len(steps)} seeds"
+    ends = dict.fromkeys(map(count, (reached[0], reached[-1])))
+    return f"{'–'.join(ends)} steps, {len(reached)} of {len(steps)} seeds"
+
+
+def _shown(runs: pd.DataFrame, note: str) -> column.Shown:
+    """One row per length, family and block, from the ``runs`` of all seeds."""
+    records = []
+    order = {"block": UNDESCRIBED.block_order(runs["block"]).index}
+    arm = ["seq_len", "family", "block"]
+    ordered = runs.sort_values(
+        arm, kind="stable", key=lambda column: column.map(order[column.name]) if column.name in order else column
+    )
+    for (length, family, block), part in ordered.groupby(arm, sort=False):
+        hits = int((part["hit"] < math.inf).sum())
+        chance = make_dataset("adding", length=int(part["seq_len"].max())).chance_loss
+        records.append(
+            {
+                "length": length,
+                "family": family,
+                "block": block,
+                "width": part["width"].max(),
+                "params": part["params"].max(),
+                "rate": part["rate"].median(),
+                "edge": part["edge"].iloc[0],
+                "hits": f"{hits} of {len(part)} {between(*wilson(hits, len(part)))}",
+                "steps": steps_text(list(part["hit"])),
+                "step_seconds": part["step_seconds"].median(),
+                **mean("", part["final_loss"] / chance, unit="×").columns("relative"),
+            }
+        )
+    columns = [
+        column.whole("length", "T"),
+        column.words("family", "family"),
+        column.words("block", "block"),
+        column.whole("width", "width"),
+        column.whole("params", "parameters"),
+        *RATE_COLUMNS,
+        column.words("hits", "seeds that hit", "of those that ended, with Wilson's 95 % interval"),
+        column.words("steps", "steps to the hit", "range over seeds"),
+        column.spread("relative", "final loss / chance", "low", "high", "1", "geometric mean, 95 % t interval"),
+        column.number("step_seconds", "step", "s"),
+    ]
+    return column.shown("long-range", "Steps to learn by sequence length", pd.DataFrame(records), columns, note=note)

@@ -15,15 +15,15 @@ from highway_bench.cell import Cell
 from highway_bench.families import make_family
 from highway_bench.frames.rows import of_task, rows_of, samples_of
 from highway_bench.measure.statistics import CONFIDENCE, IntervalEstimate, median_interval
+from highway_bench.report import columns as column
 from highway_bench.report.format import listed, quantity
-from highway_bench.reproduce._parallel_table import shown
-from highway_bench.reproduce.base import Conclusion, Reproduction, register_reproduction
+from highway_bench.reproduce.base import Evaluated, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic, apart
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import Status
 
-FAMILIES = ("attention", "bilstm")
+FAMILIES = {"attention": "attention", "bilstm": "BiLSTM"}
 LENGTHS = (16, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 WIDTH, DEPTH, BATCH = 64, 2, 16
 RECIPE = {"seconds": 0.3, "samples": 15}
@@ -141,17 +141,15 @@ class Parallel(Reproduction):
             ),
         ]
 
-    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
+    def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
         table = times(rows)
-        findings = [claim.judge(table) for claim in self.claims(request)]
         if table.empty:
-            return Conclusion(findings=findings)
-        caption = (
+            return table, [], []
+        note = (
             f"{DEPTH} layers, width d = {WIDTH}, batches of {BATCH}, forward and backward, "
-            f"{table['machine'].iloc[0]}, threads: {table['threads'].iloc[0]:g}."
+            f"{table['machine'].iloc[0]}, threads: {table['threads'].iloc[0]:g}.{disturbed(table)}"
         )
-        caption += disturbed(table)
-        return Conclusion(findings=findings, tables=[shown(table, caption)])
+        return table, [_shown(table, note)], []
 
 
 def disturbed(table: pd.DataFrame) -> str:
@@ -166,12 +164,12 @@ def disturbed(table: pd.DataFrame) -> str:
     return f" Disturbed: {listed(signs)}; measure again with --rerun all on an idle machine." if signs else ""
 
 
-COLUMNS = ["family", "length", "step", "low", "high", "p10", "p90", "n", "machine", "threads", "share", "flops"]
+COLUMNS = ["family", "length", "time", "step", "low", "high", "n", "machine", "threads", "share", "flops"]
 
 
 def times(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per family and length that was timed: the median ``step`` in seconds with its interval ``low`` to
-    ``high``, percentiles ``p10`` and ``p90``, number ``n`` of samples, ``share`` of the roofline, and ``flops``.
+    """One row per family and length that was timed: ``time``, the median ``step`` in seconds with its interval
+    ``low`` to ``high``, the number ``n`` of samples, ``share`` of the roofline, and ``flops``.
 
     A step is all layers, forward and backward, on a batch; ``flops`` is one layer, forward, on one sequence."""
     frame = of_task(rows, "throughput")
@@ -182,17 +180,14 @@ def times(rows: pd.DataFrame) -> pd.DataFrame:
     }
     records = []
     for record in rows_of(frame[frame["metric"] == "step_time"]):
-        step = median_interval(samples_of(record["samples"]))
+        step = Quantity.of("", median_interval(samples_of(record["samples"])))
         length = int(record["seq_len"])
         records.append(
             {
                 "family": record["family"],
                 "length": length,
-                "step": step.value,
-                "low": step.low,
-                "high": step.high,
-                "p10": record["low"],
-                "p90": record["high"],
+                "time": step,
+                **step.columns("step"),
                 "n": step.n,
                 "machine": record["machine"],
                 "threads": record["threads"],
@@ -218,7 +213,7 @@ def crossing(table: pd.DataFrame) -> float | None:
 
     ``None`` if attention is faster at the longest length, 0 if it is slower at every length, NaN if no length was timed
     for both."""
-    steps = table.pivot_table(index="length", columns="family", values="step").reindex(columns=FAMILIES).dropna()
+    steps = table.pivot_table(index="length", columns="family", values="step").reindex(columns=[*FAMILIES]).dropna()
     logs = np.log(steps["attention"].to_numpy() / steps["bilstm"].to_numpy())
     if not len(logs):
         return math.nan
@@ -256,16 +251,11 @@ def _flop_exponent(least: int) -> float:
 
 
 def _faster_when_short(table: pd.DataFrame, _: float) -> Observation:
-    steps = {
-        (record["family"], record["length"]): IntervalEstimate(
-            record["step"], record["low"], record["high"], record["n"]
-        )
-        for record in rows_of(table)
-    }
+    steps = dict(zip(zip(table["family"], table["length"], strict=True), table["time"], strict=True))
     pairs = {
         length: (steps["attention", length], steps["bilstm", length])
         for length in SHORT
-        if {("attention", length), ("bilstm", length)} <= steps.keys()
+        if {(family, length) for family in FAMILIES} <= steps.keys()
     }
     gaps = [apart(f"n = {length}", ours, other, "s") for length, (ours, other) in pairs.items()]
     times = [f"n = {length}: {_time(ours)}, BiLSTM {_time(other)}" for length, (ours, other) in pairs.items()]
@@ -277,7 +267,7 @@ def _faster_when_short(table: pd.DataFrame, _: float) -> Observation:
     )
 
 
-def _time(step: IntervalEstimate) -> str:
+def _time(step: Quantity) -> str:
     """A step's time with its interval. No ratio is given, because the families are not sampled in turn."""
     return f"{quantity(step.value, 's')} [{quantity(step.low, 's')}, {quantity(step.high, 's')}]"
 
@@ -301,3 +291,29 @@ def _flat(table: pd.DataFrame, _: float, *, device: str) -> Observation:
         reported=[Quantity.of("BiLSTM", other)],
         untestable="" if ours.low > FLAT or other.low > FLAT else "BiLSTM's time hardly grows either",
     )
+
+
+def _shown(table: pd.DataFrame, note: str) -> column.Shown:
+    """The table with one row per length, which has the columns of both families."""
+    values = ("step", "low", "high", "share", "flops")
+    by_length: dict[int, dict[str, float]] = {}
+    for record in rows_of(table):
+        own = by_length.setdefault(record["length"], {"length": record["length"]})
+        own |= {f"{record['family']}_{name}": record[name] for name in values}
+    wide = pd.DataFrame([by_length[length] for length in sorted(by_length)])
+    wide = wide.reindex(columns=["length", *(f"{family}_{name}" for family in FAMILIES for name in values)])
+    columns = [column.whole("length", "n")]
+    for family, name in FAMILIES.items():
+        columns += [
+            column.spread(
+                f"{family}_step",
+                f"{name}, step",
+                f"{family}_low",
+                f"{family}_high",
+                "s",
+                "median with the 95 % interval of its order statistics",
+            ),
+            column.number(f"{family}_flops", f"{name}, work", "FLOP", "forward, one layer, one item"),
+            column.percent(f"{family}_share", f"{name}, of the roofline"),
+        ]
+    return column.shown("parallel-step-time", "Step time by sequence length", wide, columns, note=note)

@@ -56,6 +56,10 @@ class Quantity:
     def exact(cls, name: str, value: float, unit: str = "", n: int = 1) -> Quantity:
         return cls(name, value, value, value, n, unit)
 
+    def columns(self, name: str, bounds: str = "") -> dict[str, float]:
+        """The value and its interval as columns of a table: ``name``, and ``low`` and ``high`` after ``bounds``."""
+        return {name: self.value, f"{bounds}low": self.low, f"{bounds}high": self.high}
+
     def __str__(self) -> str:
         exact = self.low == self.high
         whole = exact and float(self.value).is_integer()
@@ -119,7 +123,7 @@ def bound_text(bound: float) -> str:
     return signed(bound) if bound == float(f"{bound:.4g}") else three(bound)
 
 
-def mean(name: str, values: Iterable[float], confidence: float, unit: str = "") -> Quantity:
+def mean(name: str, values: Iterable[float], confidence: float = CONFIDENCE, unit: str = "") -> Quantity:
     """The mean with its t interval; of a ratio (unit "×"), the geometric mean, with the t interval of log₁₀.
 
     Without a value, with one that is not finite, or with a ratio of 0, the quantity is NaN."""
@@ -243,3 +247,20 @@ def best_reach(over: Array, under: Array, confidence: float) -> float:
         parts = [one - other] if len(one) == len(other) else [one, other]
         variance = sum(float(part.var()) * (len(part) - 1) for part in parts)
     return float(stats.t.ppf((1 + confidence) / 2, n // BEST_OF - 1)) * math.sqrt(variance)
+
+
+def best_ratio(name: str, over: Array, under: Array, confidence: float = CONFIDENCE) -> Quantity:
+    """The expected best of ``BEST_OF`` trials, ``over`` / ``under``, with the interval of ``best_reach``; trials are
+    pairs where there are as many.
+
+    NaN if both expectations are infinite, and for searches with fewer trials. Without an interval if one of them is
+    infinite, unless it is without any one trial too."""
+    n = min(len(over), len(under))
+    with np.errstate(invalid="ignore"):  # ∞ − ∞: both arms diverged
+        value = float(expected_best(over) - expected_best(under))
+    if math.isinf(value):
+        surely = np.isinf(expected_best(left_out(over if value > 0 else under))).all()
+        bound = 10**value if surely else math.nan
+        return Quantity(name, 10**value, bound, bound, n, "×")
+    half = best_reach(over, under, confidence)
+    return Quantity(name, 10**value, 10 ** (value - half), 10 ** (value + half), n, "×")

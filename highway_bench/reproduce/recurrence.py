@@ -10,18 +10,15 @@ from typing import Any
 import pandas as pd
 
 from highway_bench.decide.candidate import Candidate
-from highway_bench.frames.trainability import training_runs
 from highway_bench.plan.settings import FIRST_ADAMW_RATES
 from highway_bench.report import columns as column
 from highway_bench.report.format import count
-from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce._long_range_table import steps_text
-from highway_bench.reproduce._tuned import RATE_HINT, TunedReproduction, with_edges
-from highway_bench.reproduce.base import Conclusion, NotAttempted, register_reproduction
+from highway_bench.reproduce.arms import RATE_COLUMNS, TunedReproduction
+from highway_bench.reproduce.base import Evaluated, NotAttempted, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
+from highway_bench.reproduce.long_range import steps_text
 from highway_bench.reproduce.quantities import Quantity, Region, Share, Statistic
 from highway_bench.reproduce.request import Request
-from highway_bench.results.schema import OUTCOMES
 from highway_bench.success.judging import THRESHOLD
 
 SHORT, LONG = 10, 100  # steps of a series
@@ -34,8 +31,8 @@ LECTURE = "a lecture on highway networks"
 # Shares of seeds, in percent
 MOST, LEAST, HALF = 10.0, 90.0, 50.0
 
-CountsByLength = Mapping[tuple[str, int], tuple[int, int]]
-"""Runs that succeed, and runs, by block and length."""
+CountsByLength = Mapping[tuple[int, str], tuple[int, int]]
+"""Runs that succeed, and runs, by length and block."""
 
 
 @register_reproduction(
@@ -53,6 +50,8 @@ class RecurrenceThroughTime(TunedReproduction):
     """
 
     takes = frozenset({"steps", "seeds"})
+    default_seeds = SEEDS
+    rates = FIRST_ADAMW_RATES
     # Versions 1 and 2 had rates whose best was the lowest or highest. In version 3 a single run chose the rate
     version = RuleVersion(4, "2026-11-28", seen=52)
     not_attempted = (
@@ -71,12 +70,11 @@ class RecurrenceThroughTime(TunedReproduction):
             "layout": "through-time",
             "together": SEEDS,
         }
-        seeds = self.seeds(request, SEEDS)
-        found: dict[Hashable, Candidate] = {}
-        for length, block in itertools.product((SHORT, LONG), BLOCKS):
-            template = trained(
+        return {
+            (length, block): self.arm(
                 block,
                 "dense",
+                self.seeds(request),
                 family_options={"activation": "tanh"},
                 depth=length,
                 nominal_width=WIDTH,
@@ -86,17 +84,16 @@ class RecurrenceThroughTime(TunedReproduction):
                 recipe=recipe,
                 device=request.device,
             )
-            found[length, block] = Candidate(template, (length,), FIRST_ADAMW_RATES, fresh=seeds, more=())
-        return found
+            for length, block in itertools.product((SHORT, LONG), BLOCKS)
+        }
 
     def claims(self, request: Request) -> Sequence[Claim]:
         common: dict[str, Any] = {
             "source": LECTURE,
             "unit": "%",
             "statistic": Statistic.SHARE,
-            "n": len(self.seeds(request, SEEDS)),
             "least": self.least_seeds,
-            "version": self.version,
+            **self.design(request),
         }
         steps = f"{count(request.steps or STEPS)} steps"
         learns = f"share of seeds whose final loss is a tenth of chance's or less at T = {LONG}, after {steps}"
@@ -128,36 +125,28 @@ class RecurrenceThroughTime(TunedReproduction):
             ),
         ]
 
-    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
-        ended = training_runs(self.fresh(rows))
-        ended = ended[ended["status"].isin(OUTCOMES)]
-        successes = {
-            (block, length): (int(own["success"].sum()), len(own))
-            for block in BLOCKS
-            for length in (SHORT, LONG)
-            for own in [ended[(ended["block"] == block) & (ended["seq_len"] == length)]]
+    def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
+        ended = self.ended_runs(rows, request, lambda run: (run["seq_len"], run["block"]))
+        arms = {
+            (length, block): ended[(ended["seq_len"] == length) & (ended["block"] == block)]
+            for length, block in itertools.product((SHORT, LONG), BLOCKS)
         }
-        findings = [claim.judge(successes) for claim in self.claims(request)]
-        ended = ended.sort_values("block", kind="stable", key=lambda names: names.map([*BLOCKS].index))
-        ended = ended.sort_values("seq_len", kind="stable")
-        runs = with_edges(ended, ("seq_len", "block"), self.tuned_runs(rows, request))
-        tables = [_shown(runs, request.steps or STEPS)] if len(runs) else []
-        return Conclusion(findings=findings, tables=tables)
+        successes = {arm: (int(own["success"].sum()), len(own)) for arm, own in arms.items()}
+        return successes, [_shown(arms, request.steps or STEPS)] if len(ended) else [], []
 
 
-def _share(successes: CountsByLength, block: str, length: int) -> Quantity:
-    k, n = successes[block, length]
-    return Share.of_runs(f"{block}, T = {length}", k, n)
+def _share(successes: CountsByLength, block: str) -> Quantity:
+    return Share.of_runs(f"{block}, T = {LONG}", *successes[LONG, block])
 
 
 def _misses_short(successes: CountsByLength, block: str) -> str:
     """The reason why a long range decides nothing: the short one is missed too."""
-    k, n = successes[block, SHORT]
+    k, n = successes[SHORT, block]
     return "" if n and 2 * k >= n else f"{block} is untrained: it learns T = {SHORT} at {k} of {n} seeds"
 
 
 def _plain_misses(successes: CountsByLength, _: float) -> Observation:
-    shares = {block: _share(successes, block, LONG) for block in BLOCKS}
+    shares = {block: _share(successes, block) for block in BLOCKS}
     plain = shares.pop("plain")
     if not plain.n:
         return Observation()
@@ -171,27 +160,26 @@ def _plain_misses(successes: CountsByLength, _: float) -> Observation:
 
 
 def _learns(block: str, successes: CountsByLength, _: float) -> Observation:
-    share = _share(successes, block, LONG)
+    share = _share(successes, block)
     return Observation(decisive=[share] if share.n else [], untestable=_misses_short(successes, block))
 
 
-def _shown(ended: pd.DataFrame, steps: int) -> column.Shown:
-    records = []
-    for (length, block), own in ended.groupby(["seq_len", "block"], sort=False):
-        hits = own["steps_to_threshold"].fillna(float("inf"))
-        records.append(
-            {
-                "length": length,
-                "block": block,
-                "equation": BLOCKS[str(block)],
-                "succeeded": f"{int(own['success'].sum())} of {len(own)}",
-                "steps": steps_text(list(hits)),
-                "loss": own["final_loss"].median(),
-                "rate": own["rate"].median(),
-                "edge": own["edge"].iloc[0],
-                "params": own["params"].max(),
-            }
-        )
+def _shown(arms: Mapping[tuple[int, str], pd.DataFrame], steps: int) -> column.Shown:
+    records = [
+        {
+            "length": length,
+            "block": block,
+            "equation": BLOCKS[block],
+            "succeeded": f"{int(own['success'].sum())} of {len(own)}",
+            "steps": steps_text(list(own["steps_to_threshold"].fillna(float("inf")))),
+            "loss": own["final_loss"].median(),
+            "rate": own["rate"].median(),
+            "edge": own["edge"].iloc[0],
+            "params": own["params"].max(),
+        }
+        for (length, block), own in arms.items()
+        if len(own)
+    ]
     columns = [
         column.whole("length", "T"),
         column.words("block", "block"),
@@ -199,8 +187,7 @@ def _shown(ended: pd.DataFrame, steps: int) -> column.Shown:
         column.words("succeeded", "seeds that learn it"),
         column.words("steps", "steps to a tenth of chance", "range over seeds"),
         column.number("loss", "median final loss", "1", "mean squared error; chance is 1/6"),
-        column.number("rate", "rate", hint=RATE_HINT),
-        column.words("edge", "edge of the rates"),
+        *RATE_COLUMNS,
         column.whole("params", "parameters"),
     ]
     note = (

@@ -24,7 +24,6 @@ from highway_bench.provenance.free_memory import gib, usable_bytes
 from highway_bench.reproduce.base import Conclusion, Reproduction, reproductions
 from highway_bench.reproduce.findings_page import folder_for, write_findings
 from highway_bench.reproduce.request import Request
-from highway_bench.reproduce.studies import check_studies, save_studies
 from highway_bench.results.schema import COLUMNS
 from highway_bench.tasks.from_cell import check_device
 
@@ -131,14 +130,12 @@ def reproduce(
     Where cells follow from the results of others, they are measured in rounds; ``on_round`` receives the number of each
     round and of its cells.
 
-    The trials of a search are also saved as optuna studies next to the store. Raises as ``cost`` does, and, before
-    anything is measured, ``BadInput`` for missing data and for a store whose searches have other priors.
+    Raises as ``cost`` does, and, before anything is measured, ``BadInput`` for missing data.
     """
     reproduction = reproductions.get(name)
     plan, _ = _planned(name, request, store, workers, rerun, strict_source)
     folder = None if out is None else folder_for(reproduction, request, Path(out))
     with opened(store) as results:
-        check_studies(plan.cells, results.path)  # once this process has the store's lock, which covers the studies
         cells: dict[Cell, None] = {}
         parts: list[RunResult] = []
         new: Sequence[Cell] = plan.cells
@@ -161,7 +158,6 @@ def reproduce(
             rows = pd.concat([one.rows for one in parts], ignore_index=True)
             new = [cell for cell in reproduction.known_cells(request, rows) if cell not in cells]
         summary = reduce(add, [one.summary for one in parts])
-        save_studies(plan.cells, results, summary.digests)
         runs = results.runs()
     conclusion = reproduction.conclude(prepared(rows, runs), request)
     files = write_findings(reproduction, conclusion, list(cells), rows, runs, folder) if folder is not None else []

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from optuna.trial import TrialState
 
 from highway_bench.advice.budget import HalvingPlan
 from highway_bench.advice.halving import Halving
@@ -66,14 +65,3 @@ def test_pre_norm_always_goes_on_and_is_first(ended: Halving) -> None:
     assert [one.block for one in finalists[1:]] == ["x0-mix", "x0-mix", "sandwich-norm"]
     plain = next(one for one in ended.connections if one.block == "plain")
     assert ended.last_rung(plain) == 0
-
-
-def test_the_study_has_every_run(ended: Halving) -> None:
-    study = ended.study()
-    states = {state: [trial for trial in study.trials if trial.state == state] for state in TrialState}
-    assert len(study.trials) == sum(len(ended.rates(0, one)) for one in ended.connections)
-    assert {trial.params["block"] for trial in states[TrialState.FAIL]} == {"plain"}
-    assert {len(trial.intermediate_values) for trial in states[TrialState.COMPLETE]} == {3}
-    assert all(len(trial.intermediate_values) < 3 for trial in states[TrialState.PRUNED])
-    assert study.best_trial.params["block"] == "x0-mix"
-    assert study.best_trial.params["rate"] == 0.03

@@ -7,35 +7,46 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.frames.rows import prepared
-from highway_bench.reproduce.base import Reproduction
+from highway_bench.reproduce.base import Conclusion, Reproduction
+from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
 
 Values = dict[Cell, dict[str, float]]
+Point = tuple[str, str, float]
+"""A metric, an axis and an index on it."""
+R, S, U, A, C, N = Verdict  # reproduced, suggestive, undecided, suggestive against, contradicted, not testable
 
 
-def rows_of(values: Mapping[Cell, Mapping[str, float]]) -> pd.DataFrame:
+def rows_of(values: Mapping[Cell, Mapping[str | Point, float]] | Values, **columns: Any) -> pd.DataFrame:
     """One row per metric. A value that is not finite becomes null, and its run has diverged."""
     rows: list[dict[str, Any]] = []
-    for index, (cell, metrics) in enumerate(values.items()):
-        for metric, value in metrics.items():
+    for number, (cell, metrics) in enumerate(values.items()):
+        for what, value in metrics.items():
             fine = math.isfinite(value)
+            metric, axis, index = what if isinstance(what, tuple) else (what, "", None)
             rows.append(
                 row(
                     **cell.columns(),
                     metric=metric,
+                    axis=axis,
                     value=value if fine else None,
                     machine="m",
                     status="ok" if fine else "diverged",
                     time_utc="2026-01-01",
-                    digest=f"d{index}",
+                    digest=f"d{number}",
                 )
+                | {"index": index, **columns}
             )
     return prepared(pd.DataFrame(rows))
+
+
+def verdicts(result: Conclusion, what: str = "") -> list[Verdict]:
+    """The verdicts on the claims whose statement has these words."""
+    return [one.verdict for one in result.findings if what in one.claim.statement]
 
 
 def followed(study: Reproduction, request: Request, metrics: Callable[[Cell], dict[str, float]]) -> Values:
@@ -51,8 +62,3 @@ def followed(study: Reproduction, request: Request, metrics: Callable[[Cell], di
             ended[cell] = {name: value if math.isfinite(value) else math.nan for name, value in values[cell].items()}
         new = study.pending(request, ended)
     return values
-
-
-@pytest.fixture(name="rows_of")
-def rows_of_fixture() -> Any:
-    return rows_of

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.frames.rows import prepared
 from highway_bench.reproduce import bilstm
-from highway_bench.reproduce._tuned import TunedReproduction
+from highway_bench.reproduce.arms import TunedReproduction
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Evidence, Verdict
 from highway_bench.reproduce.request import Request
-from highway_bench.results.schema import row
 from tests.reproduce import conftest
+from tests.reproduce.conftest import C, N, R, U
 
 BILSTM = reproductions.get("bilstm")
 assert isinstance(BILSTM, TunedReproduction)
@@ -35,30 +36,19 @@ def chance(monkeypatch: pytest.MonkeyPatch) -> None:
 def rows_of(accuracies: Accuracies, *, seeds: int | None = None, diverged: bool = False) -> pd.DataFrame:
     """Rows of both corpora and of the tuning runs: accuracies by block and depth, with small differences by seed."""
 
-    def accuracy(cell: Cell) -> float:
-        return accuracies[cell.block][bilstm.DEPTHS.index(cell.depth)] + NOISE[(cell.seed - BILSTM.version.seen) % 3]
-
-    def metrics(cell: Cell) -> dict[str, float]:
-        scalars = {"final_loss": 0.5, "rate": cell.recipe["rate"], "step_seconds": 0.1}
-        return scalars if diverged else scalars | {"test_accuracy": accuracy(cell), "train_accuracy": 0.9}
-
-    rows = []
-    for number, (cell, scalars) in enumerate(conftest.followed(BILSTM, Request(seeds=seeds), metrics).items()):
-        own = cell.columns() | {
-            "time_utc": "2026-01-01",
-            "machine": "m",
-            "digest": str(number),
-            "params": 1_000,
-            "status": "diverged" if diverged and cell.trial is None else "ok",
+    def metrics(cell: Cell) -> dict[Any, float]:
+        accuracy = accuracies[cell.block][bilstm.DEPTHS.index(cell.depth)]
+        accuracy += NOISE[(cell.seed - BILSTM.version.seen) % 3]
+        ended = {"final_loss": math.inf if diverged else 0.5, "rate": cell.recipe["rate"], "step_seconds": 0.1}
+        return ended | {
+            "test_accuracy": math.inf if diverged else accuracy,
+            "train_accuracy": 0.9,
+            ("epoch_test_accuracy", "epoch", 1): accuracy - 0.01,
+            ("epoch_test_accuracy", "epoch", 2): accuracy,
         }
-        rows += [row(**own, metric=metric, value=one) for metric, one in scalars.items()]
-        if cell.trial is None:
-            by_epoch = {epoch: accuracy(cell) - 0.01 * (3 - epoch) for epoch in (1, 2, 3)}
-            rows += [
-                row(**own, metric="epoch_test_accuracy", axis="epoch", value=value) | {"index": epoch}
-                for epoch, value in by_epoch.items()
-            ]
-    return prepared(pd.DataFrame(rows))
+
+    rows = conftest.rows_of(conftest.followed(BILSTM, Request(seeds=seeds), metrics), params=1_000)
+    return rows.assign(status="diverged") if diverged else rows
 
 
 def outcome(accuracies: Accuracies, *, seeds: int | None = None) -> Conclusion:
@@ -67,10 +57,9 @@ def outcome(accuracies: Accuracies, *, seeds: int | None = None) -> Conclusion:
 
 def verdicts(result: Conclusion) -> list[Verdict]:
     """The verdicts on one corpus. Both corpora have the same rows."""
-    half = len(result.findings) // 2
-    first, second = result.findings[:half], result.findings[half:]
-    assert [one.verdict for one in first] == [one.verdict for one in second]
-    return [one.verdict for one in first]
+    first, second = (conftest.verdicts(result, corpus) for corpus in bilstm.CORPORA)
+    assert first == second
+    return first
 
 
 LIKE_THE_BLOG = {
@@ -101,7 +90,7 @@ def test_steps_are_whole_epochs(data_folder: Path) -> None:
 
 def test_like_the_blog() -> None:
     result = outcome(LIKE_THE_BLOG)
-    assert verdicts(result) == [Verdict.REPRODUCED] * 4
+    assert verdicts(result) == [R] * 4
     assert "10 layers, highway: 4.00 points" in result.findings[2].measured
     (table,), (picture,) = result.tables, result.pictures
     assert len(table.entries) == 2 * 12
@@ -111,24 +100,21 @@ def test_like_the_blog() -> None:
 
 def test_a_single_seed_gives_no_interval_and_no_verdict() -> None:
     result = outcome(LIKE_THE_BLOG, seeds=1)
-    assert set(verdicts(result)) == {Verdict.NOT_TESTABLE}
-    assert "not above chance, or has fewer than 3 seeds" in result.findings[0].measured
-    column = [head.text for head in result.tables[0].heads].index("test accuracy")
-    assert all("[" not in entries[column] for entries in result.tables[0].entries)
+    assert set(verdicts(result)) == {N}
 
 
 def test_depth_that_costs_nothing_contradicts() -> None:
     assert verdicts(outcome(FLAT)) == [
-        Verdict.REPRODUCED,
-        Verdict.CONTRADICTED,
-        Verdict.CONTRADICTED,
-        Verdict.UNDECIDED,
+        R,
+        C,
+        C,
+        U,
     ]
 
 
 def test_depth_that_helps_contradicts() -> None:
     better = FLAT | {"plain": [0.70, 0.76, 0.76, 0.76]}
-    assert verdicts(outcome(better))[0] == Verdict.CONTRADICTED
+    assert verdicts(outcome(better))[0] == C
 
 
 def spread(rows: pd.DataFrame, depth: int, by: float) -> pd.DataFrame:
@@ -139,13 +125,13 @@ def spread(rows: pd.DataFrame, depth: int, by: float) -> pd.DataFrame:
 
 def test_a_mean_with_a_wide_interval_decides_nothing() -> None:
     wide = verdicts(BILSTM.outcome(spread(rows_of(LIKE_THE_BLOG), 10, 0.4), Request()))
-    assert {wide[0], *wide[2:]} == {Verdict.UNDECIDED}
-    assert set(verdicts(BILSTM.outcome(spread(rows_of(FLAT), 10, 0.2), Request()))[:1]) == {Verdict.UNDECIDED}
+    assert {wide[0], *wide[2:]} == {U}
+    assert set(verdicts(BILSTM.outcome(spread(rows_of(FLAT), 10, 0.2), Request()))[:1]) == {U}
 
 
 @pytest.mark.parametrize(
     ("collapsed", "expected"),
-    [(2, Verdict.CONTRADICTED), (3, Verdict.UNDECIDED), (8, Verdict.UNDECIDED), (9, Verdict.REPRODUCED)],
+    [(2, C), (3, U), (8, U), (9, R)],
 )
 def test_a_random_guess_is_counted_by_seed(collapsed: int, expected: Verdict) -> None:
     """An accuracy is at chance or far above it, so the mean of 11 seeds says little: the rate at chance decides."""
@@ -159,42 +145,24 @@ def test_a_random_guess_is_counted_by_seed(collapsed: int, expected: Verdict) ->
 
 def test_a_gate_that_falls_more_contradicts() -> None:
     swapped = LIKE_THE_BLOG | {"plain": LIKE_THE_BLOG["highway"], "highway": LIKE_THE_BLOG["plain"]}
-    assert verdicts(outcome(swapped))[3] == Verdict.CONTRADICTED
+    assert verdicts(outcome(swapped))[3] == C
 
 
 def test_nothing_is_decided_if_one_layer_has_not_learnt_or_seeds_are_few() -> None:
     nothing = {block: [CHANCE] * 4 for block in bilstm.BLOCKS}
     for result in (outcome(nothing), outcome(LIKE_THE_BLOG, seeds=2)):
-        assert set(verdicts(result)) == {Verdict.NOT_TESTABLE}
+        assert set(verdicts(result)) == {N}
 
 
 def test_a_run_that_diverged_counts_with_chance_accuracy() -> None:
     result = BILSTM.outcome(rows_of(FLAT, diverged=True), Request())
-    assert set(verdicts(result)) == {Verdict.NOT_TESTABLE}
+    assert set(verdicts(result)) == {N}
     column = [head.text for head in result.tables[0].heads].index("diverged")
     assert {entries[column] for entries in result.tables[0].entries} == {"3", "11"}
-
-
-def test_failed_runs_have_no_accuracy() -> None:
-    rows = rows_of(FLAT).assign(status="timeout", value=float("nan"))
-    result = BILSTM.outcome(rows, Request())
-    assert set(verdicts(result)) == {Verdict.NOT_TESTABLE}
-    assert list(result.pictures) == []
-
-
-def test_the_claims_are_the_same_whatever_is_missing() -> None:
-    rows, claims = rows_of(LIKE_THE_BLOG), [one.claim.statement for one in outcome(LIKE_THE_BLOG).findings]
-    assert Verdict.REPRODUCED in {one.verdict for one in BILSTM.conclude(rows, Request()).findings}
-    digests = sorted(set(rows["digest"]), key=int)
-    parts = [rows[rows["digest"] != digest] for digest in digests[::200]]
-    for part in (rows[:0], rows.assign(status="timeout", value=float("nan")), *parts):
-        result = BILSTM.conclude(part, Request())
-        assert [one.claim.statement for one in result.findings] == claims
-        assert {one.verdict for one in result.findings} == {Verdict.NOT_TESTABLE}
 
 
 def test_without_ten_layers_the_guess_is_not_judged() -> None:
     rows = rows_of(LIKE_THE_BLOG)
     result = BILSTM.outcome(rows[rows["depth"] < 10], Request(depth=(1, 2, 4)))
-    assert verdicts(result)[1] == Verdict.NOT_TESTABLE
+    assert verdicts(result)[1] == N
     assert "no run of 10 layers" in result.findings[1].measured

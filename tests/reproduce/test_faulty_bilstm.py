@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,11 +13,10 @@ from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.faulty_bilstm import DEEP, FAULTY
 from highway_bench.reproduce.request import Request
 from highway_bench.reproduce.running import reproduce
-from tests.reproduce.conftest import followed
+from tests.reproduce.conftest import C, N, R, U, followed, rows_of, verdicts
 
 pytestmark = pytest.mark.usefixtures("data_folder")  # chance is the most frequent class of the reviews
 STUDY = reproductions.get("faulty-bilstm")
-R, U, C, N = Verdict.REPRODUCED, Verdict.UNDECIDED, Verdict.CONTRADICTED, Verdict.NOT_TESTABLE
 
 
 def measured(cell: Cell, falls: Mapping[str, float], single: float) -> dict[str, float]:
@@ -37,27 +35,26 @@ def measured(cell: Cell, falls: Mapping[str, float], single: float) -> dict[str,
         ({"highway": 0.0, FAULTY: 0.0}, 0.5, [N, N, N]),
     ],
 )
-def test_the_verdicts(rows_of: Any, falls: Mapping[str, float], single: float, expected: list[Verdict]) -> None:
+def test_the_verdicts(falls: Mapping[str, float], single: float, expected: list[Verdict]) -> None:
     request = Request(device="cpu")
     rows = rows_of(followed(STUDY, request, lambda cell: measured(cell, {"plain": 0.2, **falls}, single)))
     rows["params"] = rows["block"].map({"plain": 100.0, "highway": 150.0, FAULTY: 100.0})
     result = STUDY.outcome(rows, request)
-    findings, (table,) = result.findings, result.tables
-    assert {entries[-1] for entries in table.entries} == {"0.100"}
-    assert [one.verdict for one in findings] == [R, *expected]
-    assert findings[0].measured == "0; the correct layers' gates: 50"
+    assert {entries[-1] for entries in result.tables[0].entries} == {"0.100"}
+    assert verdicts(result) == [R, *expected]
+    assert [one.value for one in result.findings[0].quantities] == [0, 50]
 
 
 @pytest.mark.parametrize(("collapsed", "expected"), [(1, C), (2, U), (5, U), (8, U), (9, R)])
-def test_a_bare_majority_of_seeds_decides_nothing(rows_of: Any, collapsed: int, expected: Verdict) -> None:
+def test_a_bare_majority_of_seeds_decides_nothing(collapsed: int, expected: Verdict) -> None:
     request = Request(device="cpu")
 
     def metrics(cell: Cell) -> dict[str, float]:
         falls = 0.25 * (cell.seed < STUDY.version.seen + collapsed)
         return measured(cell, {"plain": 0.2, "highway": 0.0, FAULTY: falls}, 0.75)
 
-    findings = STUDY.outcome(rows_of(followed(STUDY, request, metrics)), request).findings
-    assert [findings[number].verdict for number in (1, 3)] == [expected] * 2
+    result = verdicts(STUDY.outcome(rows_of(followed(STUDY, request, metrics)), request))
+    assert [result[1], result[3]] == [expected] * 2
 
 
 def test_a_worker_imports_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,39 +12,40 @@ import pytest
 from numpy.typing import NDArray
 
 from highway_bench.errors import BadInput
-from highway_bench.frames.rows import prepared
-from highway_bench.reproduce._trials import best_ratio, losses_by_trial
+from highway_bench.reproduce._figure1_trials import losses_by_trial
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.quantities import BEST_OF, expected_best
+from highway_bench.reproduce.quantities import BEST_OF, best_ratio, expected_best
 from highway_bench.reproduce.request import Request
-from highway_bench.results.schema import row
+from tests.reproduce.conftest import C, N, R, U, rows_of, verdicts
 
 FIGURE1 = reproductions.get("figure1")
 Losses = Mapping[tuple[str, int], Sequence[float]]
 
 
-def outcome(losses: Losses, scale: str = "desk", steps: Mapping[str, float | None] | None = None) -> Conclusion:
+def outcome(losses: Losses, scale: str = "desk", steps: Mapping[str, float] | None = None) -> Conclusion:
     """The conclusion for trials with these final losses. The winner's runs end near the lowest of them."""
-    request, rows = Request(scale=scale), []
-    for (block, depth), values in losses.items():
+    request, values = Request(scale=scale), {}
+    for (block, depth), own in losses.items():
         cell = next(cell for cell in FIGURE1.cells(request) if (cell.block, cell.depth) == (block, depth - 1))
-        common: dict[str, Any] = {"status": "ok", "time_utc": "2026-01-01", "machine": "m"}
-        for trial, loss in enumerate(values):
-            drawn = {"rate": 0.1, "momentum": 0.9, "decay": 0.1, "steps": 500}
-            one = cell.but(trial=trial, recipe=drawn).columns() | common | {"digest": f"{block}{depth}t{trial}"}
-            rows.append(row(**one, metric="final_loss", value=loss if math.isfinite(loss) else None))
-            rows.append(row(**one, metric="loss", axis="step", value=1.0) | {"index": 10})
-        for seed in range(5):
-            one = cell.but(seed=seed).columns() | common | {"digest": f"{block}{depth}s{seed}"}
-            fresh = min(values) * (1 + 0.01 * seed)
-            rows.append(row(**one, metric="final_loss", value=fresh if math.isfinite(fresh) else None))
-            rows.append(row(**one, metric="steps_to_threshold", value=(steps or {}).get(block)))
-    return FIGURE1.outcome(prepared(pd.DataFrame(rows)), request)
+        drawn = {"rate": 0.1, "momentum": 0.9, "decay": 0.1, "steps": 500}
+        trials = {cell.but(trial=trial, recipe=drawn): {"final_loss": loss} for trial, loss in enumerate(own)}
+        reached = (steps or {}).get(block, math.inf)
+        fresh = {
+            cell.but(seed=seed): {"final_loss": min(own) * (1 + 0.01 * seed), "steps_to_threshold": reached}
+            for seed in range(5)
+        }
+        values |= trials | fresh
+    return FIGURE1.outcome(rows_of(values), request)
 
 
-def verdicts(result: Conclusion) -> dict[str, Verdict]:
-    return {one.claim.statement: one.verdict for one in result.findings}
+def verdict(result: Conclusion, what: str) -> Verdict:
+    """The verdict on the claim whose statement has these words."""
+    (found,) = verdicts(result, what)
+    return found
+
+
+LOWER = "100 layers: highway ends at a lower loss"
 
 
 def spread(around: float, n: int = 60) -> list[float]:
@@ -76,53 +76,48 @@ def test_both_arms_and_every_depth_get_the_same_search() -> None:
 
 def test_trials_like_the_papers_reproduce_it() -> None:
     result = outcome(LIKE_THE_PAPER, steps={"plain": 300, "highway": 100})
-    assert set(verdicts(result).values()) == {Verdict.REPRODUCED}
+    assert set(verdicts(result)) == {R}
     assert [picture.name for picture in result.pictures] == ["figure1-best", "figure1-best-of-k"]
 
 
 def test_a_smaller_gap_is_a_direction_and_no_two_orders() -> None:
     trials = LIKE_THE_PAPER | {("plain", 100): spread(6e-4)}
-    desk = verdicts(outcome(trials, steps={"plain": 300, "highway": 100}))
-    orders = next(claim for claim in desk if "two orders" in claim)
-    assert desk[orders] == Verdict.NOT_TESTABLE
-    assert desk["100 layers: highway ends at a lower loss than plain"] == Verdict.REPRODUCED
-    assert verdicts(outcome(trials, "paper"))[orders] == Verdict.CONTRADICTED
+    desk = outcome(trials, steps={"plain": 300, "highway": 100})
+    assert verdict(desk, "two orders") == N
+    assert verdict(desk, LOWER) == R
+    assert verdict(outcome(trials, "paper"), "two orders") == C
 
 
 def test_highway_that_degrades_contradicts() -> None:
-    result = verdicts(outcome(LIKE_THE_PAPER | {("highway", 100): spread(1.0)}))
-    assert result["100 layers: highway ends at a lower loss than plain"] == Verdict.CONTRADICTED
-    assert next(found for claim, found in result.items() if "do about as well" in claim) == Verdict.CONTRADICTED
+    result = outcome(LIKE_THE_PAPER | {("highway", 100): spread(1.0)})
+    assert verdict(result, LOWER) == verdict(result, "do about as well") == C
 
 
 @pytest.mark.parametrize(
-    ("shallow", "deep", "verdict"),
-    [(1e-3, 1.8, Verdict.CONTRADICTED), (1.8, 1e-4, Verdict.NOT_TESTABLE), (1e-2, 1e-4, Verdict.REPRODUCED)],
+    ("shallow", "deep", "expected"),
+    [(1e-3, 1.8, C), (1.8, 1e-4, N), (1e-2, 1e-4, R)],
 )
-def test_the_shallower_net_is_the_reference(shallow: float, deep: float, verdict: Verdict) -> None:
+def test_the_shallower_net_is_the_reference(shallow: float, deep: float, expected: Verdict) -> None:
     """It must be trained; the deeper one need not be."""
-    result = verdicts(outcome(LIKE_THE_PAPER | {("highway", 10): spread(shallow), ("highway", 100): spread(deep)}))
-    assert next(value for claim, value in result.items() if "highway nets get better" in claim) == verdict
+    result = outcome(LIKE_THE_PAPER | {("highway", 10): spread(shallow), ("highway", 100): spread(deep)})
+    assert verdict(result, "highway nets get better") == expected
 
 
 def test_a_gap_within_the_spread_of_trials_is_not_decided() -> None:
     """The arms have the same distribution of losses."""
     rng = np.random.default_rng(0)
     trials = {key: list(rng.lognormal(0, 1, 60)) for key in LIKE_THE_PAPER}
-    assert verdicts(outcome(trials))["100 layers: highway ends at a lower loss than plain"] == Verdict.UNDECIDED
+    assert verdict(outcome(trials), LOWER) == U
 
 
 def test_searches_that_stay_at_chance_decide_nothing() -> None:
     trials = LIKE_THE_PAPER | {("plain", 100): [2.3] * 60, ("highway", 100): [2.2] * 60}
-    result = next(one for one in outcome(trials).findings if "100 layers: highway" in one.claim.statement)
-    assert result.verdict == Verdict.NOT_TESTABLE
-    assert "the reference is untrained: its expected best is not a final loss below 1.15 nat" in result.measured
+    assert verdict(outcome(trials), LOWER) == N
 
 
 def test_an_arm_that_always_diverged_ranks_last() -> None:
     result = outcome(LIKE_THE_PAPER | {("plain", 100): [math.inf] * 60})
-    assert verdicts(result)["100 layers: highway ends at a lower loss than plain"] == Verdict.REPRODUCED
-    assert any("∞" in one.measured for one in result.findings)
+    assert verdict(result, LOWER) == R
 
 
 def test_a_trial_that_failed_did_not_diverge() -> None:
@@ -139,32 +134,24 @@ def test_too_few_trials_are_named_before_the_reference() -> None:
     assert reasons == {"2 of at least 40 runs"}
 
 
-def test_two_arms_that_always_diverged_decide_nothing() -> None:
-    result = outcome(LIKE_THE_PAPER | {(arm, 100): [math.inf] * 60 for arm in ("plain", "highway")})
-    assert verdicts(result)["100 layers: highway ends at a lower loss than plain"] == Verdict.NOT_TESTABLE
-
-
 @pytest.mark.parametrize(
-    ("plain", "highway", "verdict"),
+    ("plain", "highway", "expected"),
     [
-        (math.inf, 90.0, Verdict.REPRODUCED),
-        (math.inf, math.inf, Verdict.NOT_TESTABLE),
-        (90.0, 200.0, Verdict.CONTRADICTED),
+        (math.inf, 90.0, R),
+        (math.inf, math.inf, N),
+        (90.0, 200.0, C),
     ],
 )
 def test_convergence_is_judged_by_the_arm_that_reaches_the_threshold_first(
-    plain: float, highway: float, verdict: Verdict
+    plain: float, highway: float, expected: Verdict
 ) -> None:
-    steps = {arm: None if math.isinf(value) else value for arm, value in (("plain", plain), ("highway", highway))}
-    assert verdicts(outcome(LIKE_THE_PAPER, steps=steps))["highway nets converge faster than plain ones"] == verdict
+    result = outcome(LIKE_THE_PAPER, steps={"plain": plain, "highway": highway})
+    assert verdict(result, "converge faster") == expected
 
 
 def test_without_the_papers_depths_their_claims_are_not_testable() -> None:
-    some = {key: losses for key, losses in LIKE_THE_PAPER.items() if key[1] in (10, 20)}
-    result = verdicts(outcome(some))
-    assert result.keys() == verdicts(outcome(LIKE_THE_PAPER)).keys()
-    deep = [verdict for claim, verdict in result.items() if "100" in claim or "grows" in claim]
-    assert set(deep) == {Verdict.NOT_TESTABLE}
+    some = outcome({key: losses for key, losses in LIKE_THE_PAPER.items() if key[1] in (10, 20)})
+    assert {*verdicts(some, "100"), *verdicts(some, "grows")} == {N}
 
 
 def test_the_ratio_of_best_losses_is_paired() -> None:
@@ -173,12 +160,6 @@ def test_the_ratio_of_best_losses_is_paired() -> None:
     assert (ratio.value, ratio.low, ratio.high) == pytest.approx((10, 10, 10))
     unpaired = best_ratio("", 10 * np.geomspace(1, 100, 45), losses)
     assert unpaired.low < unpaired.value < unpaired.high
-
-
-def test_fewer_trials_than_are_compared_decide_nothing() -> None:
-    few = {key: losses[:39] for key, losses in LIKE_THE_PAPER.items()}
-    compared = [one for one in outcome(few).findings if "drawn by the search" in one.claim.quantity]
-    assert {one.verdict for one in compared} == {Verdict.NOT_TESTABLE}
 
 
 def test_the_expected_best_is_the_mean_over_all_draws() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 
@@ -12,15 +11,16 @@ from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families.parts import count_parameters
 from highway_bench.plan.settings import FIRST_SGD_RATES
-from highway_bench.reproduce.base import reproductions
+from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.gate_bias import BIASES, GUIDELINE, PUBLISHED, arm_of, sized_cell
+from highway_bench.reproduce.gate_bias import BIASES, GUIDELINE, PUBLISHED, GateBias
 from highway_bench.reproduce.request import Request
 from highway_bench.tasks.architecture_network import cell_network
-from tests.reproduce.conftest import Values, followed
+from tests.reproduce.conftest import A, N, R, S, U, Values, followed, rows_of, verdicts
 
 REQUEST = Request()
 GATE_BIAS = reproductions.get("gate-bias")
+assert isinstance(GATE_BIAS, GateBias)
 
 
 def values(losses: dict[tuple[int, float], float], accuracy: float = 0.99, request: Request = REQUEST) -> Values:
@@ -47,67 +47,65 @@ def runs_of(result: Values, layers: int, bias: float) -> list[Cell]:
     ]
 
 
-def verdicts(frame: Any, request: Request = REQUEST) -> list[Verdict]:
-    return [one.verdict for one in GATE_BIAS.outcome(frame, request).findings]
+def outcome(result: Values, request: Request = REQUEST) -> Conclusion:
+    return GATE_BIAS.outcome(rows_of(result), request)
 
 
-def test_the_guideline_suffices_where_its_biases_leave_chance(rows_of: Any) -> None:
+def test_the_guideline_suffices_where_its_biases_leave_chance() -> None:
     """Whether other biases are as good is reported, and decides nothing."""
     losses = dict.fromkeys(GUIDELINE.items(), 0.1) | {(30, -4.0): 0.05}
-    outcome = GATE_BIAS.outcome(rows_of(values(losses)), Request())
-    assert [one.verdict for one in outcome.findings[:3]] == [Verdict.SUGGESTIVE] * 3  # the rule came after its runs
-    assert "16 of 16 at −1" in outcome.findings[0].measured
-    assert "loss over that at −3, at −4: 0.500×" in outcome.findings[2].measured
-    (axes,) = outcome.pictures[0].figure.axes
-    assert {"chance 2.30", "threshold 1.15"} <= {text.get_text() for text in axes.texts}
+    result = outcome(values(losses))
+    assert verdicts(result)[:3] == [S] * 3  # the rule came after its runs
+    (axes,) = result.pictures[0].figure.axes
     low, high = axes.get_ylim()
     assert 0 < low < 1.15 < 2.31 < high
-    assert len(outcome.tables[0].entries) == len(GUIDELINE) * len(BIASES)
+    assert len(result.tables[0].entries) == len(GUIDELINE) * len(BIASES)
 
 
-@pytest.mark.parametrize(
-    ("failing", "expected"), [(2, Verdict.SUGGESTIVE), (8, Verdict.UNDECIDED), (15, Verdict.SUGGESTIVE_AGAINST)]
-)
+@pytest.mark.parametrize(("failing", "expected"), [(2, S), (8, U), (15, A)])
 @pytest.mark.parametrize("loss", [2.3, math.inf])
-def test_the_seeds_that_leave_chance_decide(rows_of: Any, failing: int, expected: Verdict, loss: float) -> None:
+def test_the_seeds_that_leave_chance_decide(failing: int, expected: Verdict, loss: float) -> None:
     result = values(dict.fromkeys(GUIDELINE.items(), 0.1))
     for cell in runs_of(result, 10, -1.0)[:failing]:
         result[cell]["final_loss"] = loss
-    assert verdicts(rows_of(result))[:3] == [expected, Verdict.SUGGESTIVE, Verdict.SUGGESTIVE]
+    assert verdicts(outcome(result))[:3] == [expected, S, S]
 
 
 def test_the_advised_bias_and_those_next_to_it_have_more_seeds() -> None:
-    seeds = {layers: [len(arm_of(layers, bias, REQUEST).fresh) for bias in BIASES] for layers in (10, 20, 30, 15)}
+    seeds = {
+        layers: [len(GATE_BIAS.arms(Request(depth=(layers,)))[layers, bias].fresh) for bias in BIASES]
+        for layers in (10, 20, 30, 15)
+    }
     assert seeds == {
         10: [16, 16, 16, 5, 5],
         20: [5, 16, 16, 16, 5],
         30: [5, 5, 16, 16, 16],
         15: [5, 5, 5, 5, 5],  # the guideline has no bias for it
     }
-    assert len(arm_of(10, 0.0, Request(seeds=3)).fresh) == 3
+    assert len(GATE_BIAS.arms(Request(seeds=3))[10, 0.0].fresh) == 3
 
 
-def test_an_accuracy_counts_on_the_whole_set_only(rows_of: Any) -> None:
-    whole = sized_cell(16, Request()).dataset == "mnist"
-    result = verdicts(rows_of(values({}, accuracy=0.9960)))[3:]
-    assert result == [Verdict.REPRODUCED if whole else Verdict.NOT_TESTABLE] * 2
-    assert verdicts(rows_of(values({}, accuracy=0.97)))[3:] == [Verdict.NOT_TESTABLE] * 2
+def test_an_accuracy_counts_on_the_whole_set_only() -> None:
+    whole = GATE_BIAS.others(Request())[0].dataset == "mnist"
+    result = verdicts(outcome(values({}, accuracy=0.9960)))[3:]
+    assert result == [R if whole else N] * 2
+    assert verdicts(outcome(values({}, accuracy=0.97)))[3:] == [N] * 2
 
 
-def test_nothing_measured_but_one_depth(rows_of: Any) -> None:
+def test_nothing_measured_but_one_depth() -> None:
     request = Request(depth=(10,), seeds=1)
-    only = {cell: {"final_loss": 0.5} for cell in arm_of(10, -1.0, request).pending({})}
-    assert set(verdicts(rows_of(only), request)) == {Verdict.NOT_TESTABLE}
+    only = {cell: {"final_loss": 0.5} for cell in GATE_BIAS.arms(request)[10, -1.0].pending({})}
+    assert set(verdicts(outcome(only, request))) == {N}
 
 
 def test_the_networks() -> None:
-    sized = [sized_cell(width, Request(device="cpu")) for width in (16, 32)]
+    sized = GATE_BIAS.others(Request(device="cpu"))
     assert [count_parameters(cell_network(cell)) for cell in sized] == [38_986, 151_690]
     cells = GATE_BIAS.cells(Request(seeds=1, steps=7))
     assert len(set(cells)) == len(GUIDELINE) * len(BIASES) * len(FIRST_SGD_RATES) + len(PUBLISHED)
     assert {cell.depth for cell in cells} == {8, 18, 28}
     items = 60_000 if make_dataset("mnist").missing() is None else 4_000
-    assert sized_cell(16, Request(epochs=2)).recipe["steps"] == 2 * items // 100
+    assert GATE_BIAS.others(Request(epochs=2))[0].recipe["steps"] == 2 * items // 100
 
 
 def test_a_depth_that_is_too_small() -> None:

@@ -12,13 +12,11 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.frames.gates import layers, over_seeds
-from highway_bench.frames.rows import prepared
-from highway_bench.reproduce.base import Conclusion, reproductions
-from highway_bench.reproduce.claims import Verdict
+from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.gates import CARRYING, DEPTH, PUBLISHED, STATEMENTS
 from highway_bench.reproduce.request import Request
-from highway_bench.results.schema import row
-from highway_bench.tasks import tasks
+from tests.reproduce import conftest
+from tests.reproduce.conftest import C, N, R, verdicts
 
 STUDY = reproductions.get("gates")
 Numbers = dict[str, float]
@@ -47,12 +45,9 @@ def as_published(cell: Cell, layer: int) -> Numbers:
 
 def whole(cell: Cell) -> Numbers:
     """Metrics of the whole network."""
+    gated = {"sparsity_one": 0.8 + 1e-3 * (cell.seed - STUDY.version.seen), "sparsity_average": 0.3}
     values = {"final_loss": 0.01, "success": 1.0, "rate": 0.3, "intact_loss": 0.1, "intact_error": 0.01}
-    return values | (
-        {"sparsity_one": 0.8 + 1e-3 * (cell.seed - STUDY.version.seen), "sparsity_average": 0.3}
-        if cell.block == "highway"
-        else {}
-    )
+    return values | (gated if cell.block == "highway" else {})
 
 
 def rows_of(
@@ -61,26 +56,14 @@ def rows_of(
     seeds: int = 10,
     trains: Callable[[Cell], bool] = lambda cell: True,
 ) -> pd.DataFrame:
-    rows = []
-    for number, cell in enumerate(STUDY.cells(Request(seeds=seeds))):
-        common: dict[str, Any] = cell.columns() | {
-            "status": "ok",
-            "time_utc": "2026-01-01",
-            "machine": "m",
-            "digest": str(number),
-        }
-        result = whole(cell) if trains(cell) else {"final_loss": None, "success": 0.0, "rate": 0.3}
-        rows += [row(**common, metric=metric, value=value) for metric, value in result.items()]
-        for layer in range(1, DEPTH + 1) if trains(cell) else ():
-            rows += [
-                row(**common, metric=metric, value=value, axis="layer") | {"index": float(layer)}
-                for metric, value in inside(cell, layer).items()
-            ]
-    return prepared(pd.DataFrame(rows))
+    def metrics(cell: Cell) -> dict[Any, float]:
+        if not trains(cell):
+            return {"success": 0.0, "rate": 0.3}
+        layers = range(1, DEPTH + 1)
+        by_layer = {(name, "layer", at): value for at in layers for name, value in inside(cell, at).items()}
+        return {**whole(cell), **by_layer}
 
-
-def verdicts(outcome: Conclusion) -> list[Verdict]:
-    return [one.verdict for one in outcome.findings]
+    return conftest.rows_of({cell: metrics(cell) for cell in STUDY.cells(Request(seeds=seeds))})
 
 
 def test_the_protocol() -> None:
@@ -100,44 +83,32 @@ def test_the_protocol() -> None:
 
 def test_networks_that_behave_as_published_reproduce_every_claim() -> None:
     outcome = STUDY.outcome(rows_of(), Request())
-    assert verdicts(outcome) == [Verdict.REPRODUCED] * (1 + len(STATEMENTS))
-    assert (
-        outcome.findings[0].measured
-        == "at bias −2: 100 % [72.2, 100] (n = 10); at bias −ln L: 100 % [72.2, 100] (n = 10)"
-    )
+    assert verdicts(outcome) == [R] * (1 + len(STATEMENTS))
     assert outcome.findings[1].measured.startswith("at bias −2: −0.504 [")
     assert [table.name for table in outcome.tables] == ["gates-networks", "gates-layers"]
 
 
 def test_the_networks_name_the_activation_that_their_search_chose() -> None:
-    rows = rows_of()
-    cells = STUDY.cells(Request(seeds=1))
-    trials = []
-    for number, (options, rate, success) in enumerate(
-        [({"activation": "tanh"}, 0.3, 1.0), ({"activation": "tanh"}, 0.1, 0.0), ({}, 1.0, 0.0)]
-    ):
-        for cell in cells:
-            trial = cell.but(task="trainability", family_options=options, trial=number, recipe={"rate": rate})
-            common = trial.columns() | {"status": "ok", "time_utc": "2026-01-01", "machine": "m", "digest": trial.key}
-            trials += [
-                row(**common, metric=name, value=value) for name, value in (("rate", rate), ("success", success))
-            ]
-    unprepared = rows.drop(columns=["label", "family_label"])
-    (networks, _) = STUDY.outcome(prepared(pd.concat([unprepared, pd.DataFrame(trials)])), Request()).tables
+    searched: list[tuple[dict[str, str], float, float]] = [
+        ({"activation": "tanh"}, 0.3, 1.0),
+        ({"activation": "tanh"}, 0.1, 0.0),
+        ({}, 1.0, 0.0),
+    ]
+    trials = conftest.rows_of(
+        {
+            cell.but(task="trainability", family_options=options, trial=number, recipe={"rate": rate}): {
+                "rate": rate,
+                "success": success,
+            }
+            for number, (options, rate, success) in enumerate(searched)
+            for cell in STUDY.cells(Request(seeds=1))
+        }
+    )
+    trials["digest"] = "t" + trials["digest"]
+    (networks, _) = STUDY.outcome(pd.concat([rows_of(), trials]), Request()).tables
     texts = [dict(zip([head.text for head in networks.heads], entry, strict=True)) for entry in networks.entries]
     assert {one["activation"] for one in texts} == {"tanh"}
     assert {one["trials that train"] for one in texts} == {"relu 0 of 1, tanh 1 of 2"}
-
-
-def test_the_columns_of_metrics_are_as_the_task_declares_them() -> None:
-    networks, bands = STUDY.outcome(rows_of(), Request()).tables
-    declared = {metric.label: metric for metric in tasks.get("gates").metrics}
-    for table, count in ((networks, 12), (bands, 6)):
-        heads = [head for head in table.heads if head.text in declared]
-        assert len(heads) == count
-        assert all(head.hint == declared[head.text].hint for head in heads)
-    texts = {head.text: entry for head, entry in zip(networks.heads, networks.entries[0], strict=True)}
-    assert (texts["training loss"], texts["mean T"], texts["gate bias, start"]) == ("0.100 nat", "10.0 %", "−2.00")
 
 
 def test_networks_that_do_the_opposite_contradict_every_claim() -> None:
@@ -154,24 +125,20 @@ def test_networks_that_do_the_opposite_contradict_every_claim() -> None:
 
     rows = rows_of(inside)
     rows.loc[rows["metric"] == "sparsity_average", "value"] = 0.9
-    result = STUDY.outcome(rows, Request()).findings[1:]
-    assert [one.verdict for one in result[:-1]] == [Verdict.CONTRADICTED] * (len(STATEMENTS) - 1)
-    assert result[-1].verdict == Verdict.NOT_TESTABLE  # a claim that something is possible is never contradicted
+    result = verdicts(STUDY.outcome(rows, Request()))[1:]
+    assert result == [C] * (len(STATEMENTS) - 1) + [N]  # a claim that something is possible is never contradicted
 
 
 def test_one_seed_has_no_interval_and_decides_nothing() -> None:
     outcome = STUDY.outcome(rows_of(seeds=1), Request())
-    assert verdicts(outcome)[1:] == [Verdict.NOT_TESTABLE] * len(STATEMENTS)
+    assert verdicts(outcome)[1:] == [N] * len(STATEMENTS)
 
 
 def test_one_of_the_silent_layers_that_matters_is_enough() -> None:
     def inside(cell: Cell, layer: int) -> Numbers:
         return as_published(cell, layer) | ({"lesion_error": 0.02} if layer == 30 else {})
 
-    result = next(
-        one for one in STUDY.outcome(rows_of(inside), Request()).findings if "any of layers" in one.claim.statement
-    )
-    assert result.verdict == Verdict.CONTRADICTED
+    assert verdicts(STUDY.outcome(rows_of(inside), Request()), "any of layers") == [C]
 
 
 def test_seeds_that_did_not_end_count_as_planned() -> None:
@@ -179,22 +146,20 @@ def test_seeds_that_did_not_end_count_as_planned() -> None:
     gone = (rows["seed"] >= STUDY.version.seen + 4) & (rows["metric"] == "success")
     rows.loc[gone, "value"] = math.nan
     first = STUDY.outcome(rows, Request()).findings[0]
-    assert first.measured.startswith("at bias −2: 40.0 % [16.8, 68.7] (n = 10)")
-    assert first.verdict == Verdict.NOT_TESTABLE
+    assert (first.quantities[0].value, first.quantities[0].n) == (40, 10)
+    assert first.verdict == N
 
 
 def test_the_carrying_start_is_reported_and_decides_nothing() -> None:
     outcome = STUDY.outcome(rows_of(trains=lambda cell: "gate_bias" not in cell.block_options), Request())
-    assert verdicts(outcome) == [Verdict.NOT_TESTABLE] * (1 + len(STATEMENTS))
-    assert outcome.findings[1].measured.startswith("at bias −ln L: ")
-    assert "at bias −2:" not in outcome.findings[1].measured
+    assert verdicts(outcome) == [N] * (1 + len(STATEMENTS))
     networks = {entries[0]: entries[1] for entries in outcome.tables[0].entries}
     assert networks == {PUBLISHED: "0 of 10", CARRYING: "10 of 10", "pre-norm": "10 of 10"}
 
 
 def test_without_a_trained_network_nothing_is_decided() -> None:
     outcome = STUDY.outcome(rows_of(trains=lambda cell: False), Request())
-    assert verdicts(outcome) == [Verdict.NOT_TESTABLE] * (1 + len(STATEMENTS))
+    assert verdicts(outcome) == [N] * (1 + len(STATEMENTS))
     assert len(outcome.tables) == 1
 
 

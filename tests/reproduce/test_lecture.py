@@ -1,35 +1,55 @@
-"""The lecture: its protocol, and the verdicts for given curves."""
+"""The lecture, by our code and in Keras: its protocol, the verdicts for given curves, and that both train alike."""
+
+from __future__ import annotations
 
 import math
+from importlib.util import find_spec
 from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 
-from highway_bench.frames.rows import prepared
-from highway_bench.reproduce import _printed_log
-from highway_bench.reproduce._printed_log import PRINTED, STEPS_PER_EPOCH
+from highway_bench.cell import Cell
+from highway_bench.published_code import lecture as published
+from highway_bench.reproduce import lecture
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.lecture import SEEDS
+from highway_bench.reproduce.lecture import KERAS_EPOCHS, PRINTED, SEEDS, STEPS_PER_EPOCH
 from highway_bench.reproduce.request import Request
-from highway_bench.results.schema import row
+from tests.reproduce import conftest
+from tests.reproduce.conftest import C, N, R, U, verdicts
 
-LECTURE = reproductions.get("lecture")
+LECTURE, IN_KERAS = reproductions.get("lecture"), reproductions.get("lecture-keras")
+WITH_KERAS = pytest.mark.skipif(find_spec("keras") is None, reason="Keras is not installed")
+ALL = Request(epochs=50)
+Curves = dict[int, tuple[float, float]]
 
 
-def rows_of(curves: dict[int, tuple[float, float]], accuracy: float, seeds: int = SEEDS) -> pd.DataFrame:
-    """Rows of all seeds, with losses that differ by 1 % between them."""
-    rows: list[dict[str, Any]] = []
-    for cell in LECTURE.cells(Request(epochs=max(curves), seeds=seeds)):
-        common: dict[str, Any] = {"status": "ok", "time_utc": "2026-01-01", "machine": "m", "digest": str(cell.seed)}
-        own = row(**cell.columns(), **common, metric="epoch_test_accuracy", axis="epoch", value=accuracy)
-        rows.append(own | {"index": max(curves), "value": accuracy + 0.0004 * (cell.seed % 2)})
-        for epoch, losses in curves.items():
-            for metric, loss in zip(("epoch_train_loss", "epoch_test_loss"), losses, strict=True):
-                value = loss * (1 + 0.01 * (cell.seed % 2))
-                rows.append(own | {"metric": metric, "value": value, "index": epoch})
-    return prepared(pd.DataFrame(rows))
+def losses_of(curves: Curves, seed: int) -> dict[Any, float]:
+    """The losses by epoch, which differ by 1 % between seeds."""
+    names = ("epoch_train_loss", "epoch_test_loss")
+    return {
+        (name, "epoch", epoch): loss * (1 + 0.01 * (seed % 2))
+        for epoch, losses in curves.items()
+        for name, loss in zip(names, losses, strict=True)
+    }
+
+
+def rows_of(curves: Curves, accuracy: float, seeds: int = SEEDS) -> pd.DataFrame:
+    """Rows of all seeds."""
+    last = max(curves)
+    return conftest.rows_of(
+        {
+            cell: losses_of(curves, cell.seed)
+            | {("epoch_test_accuracy", "epoch", last): accuracy + 0.0004 * (cell.seed % 2)}
+            for cell in LECTURE.cells(Request(epochs=last, seeds=seeds))
+        }
+    )
+
+
+def times(factor: float) -> Curves:
+    return {epoch: (factor * train, factor * test) for epoch, (train, test) in PRINTED.items()}
 
 
 def test_the_protocol() -> None:
@@ -40,8 +60,7 @@ def test_the_protocol() -> None:
 
 
 def test_the_published_curves_reproduce_themselves() -> None:
-    outcome = LECTURE.outcome(rows_of(PRINTED, 0.9830), Request(epochs=50))
-    assert {one.verdict for one in outcome.findings} == {Verdict.REPRODUCED}
+    assert set(verdicts(LECTURE.outcome(rows_of(PRINTED, 0.9830), ALL))) == {R}
 
 
 def test_seeds_that_were_seen_before_the_rule_do_not_decide() -> None:
@@ -50,60 +69,53 @@ def test_seeds_that_were_seen_before_the_rule_do_not_decide() -> None:
     seen = rows[rows["seed"] < 6].assign(seed=lambda own: own["seed"] - 3, value=9.0)
     assert set(seen["seed"]) == {0, 1, 2}
     wrong = pd.concat([rows, seen])
-    assert {one.verdict for one in LECTURE.outcome(wrong, Request(epochs=50)).findings} == {Verdict.REPRODUCED}
-    few = LECTURE.outcome(rows_of(PRINTED, 0.9830, SEEDS - 1), Request(epochs=50)).findings
-    assert {one.verdict for one in few} == {Verdict.NOT_TESTABLE}
-    assert "7 of at least 8 runs" in few[0].measured
-    assert few[0].claim.rule.endswith("rule 3 of 2026-11-24, on seeds from 3 on")
+    assert set(verdicts(LECTURE.outcome(wrong, ALL))) == {R}
+    few = LECTURE.outcome(rows_of(PRINTED, 0.9830, SEEDS - 1), ALL)
+    assert set(verdicts(few)) == {N}
 
 
 def test_a_run_that_the_prediction_interval_does_not_have_is_not_reproduced() -> None:
     """The mean is within a factor of 2, but no run comes near the printed loss."""
     train, test = PRINTED[1]
-    outcome = LECTURE.outcome(rows_of(PRINTED | {1: (1.5 * train, test)}, 0.9827), Request(epochs=50))
-    first, *others = outcome.findings
-    assert first.verdict == Verdict.UNDECIDED
-    assert "the printed one lies outside of the prediction interval" in first.measured
-    assert {one.verdict for one in others} == {Verdict.REPRODUCED}
+    outcome = LECTURE.outcome(rows_of(PRINTED | {1: (1.5 * train, test)}, 0.9827), ALL)
+    assert verdicts(outcome) == [U] + [R] * (len(outcome.findings) - 1)
 
 
 def test_epochs_that_are_not_trained_have_no_power() -> None:
     claims = LECTURE.claims(Request())
     powers = {claim.statement: claim.power() for claim in claims}
     assert [power.power > 0.9 for power in powers.values() if power] == [True] * 6 + [False] * 5
-    assert claims[-1].power_text(claims[-1].power()) == "0 runs: needs --epochs 50: about 14 core-hours"
-    full = LECTURE.claims(Request(epochs=50))
+    full = LECTURE.claims(ALL)
     assert all(power is not None and power.power > 0.9 for power in (claim.power() for claim in full))
 
 
 def test_what_the_lectures_own_code_does_not_reach_contradicts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_printed_log, "REACHED", frozenset({("epoch_test_loss", 1)}))
-    losses = {epoch: (3 * train, 3 * test) for epoch, (train, test) in PRINTED.items()}
-    first, second, *_ = LECTURE.outcome(rows_of(losses, 0.9827), Request(epochs=50)).findings
-    assert (first.verdict, second.verdict) == (Verdict.NOT_TESTABLE, Verdict.CONTRADICTED)
-    assert first.why == _printed_log.UNREACHED_TEXT
+    monkeypatch.setattr(lecture, "REACHED", frozenset({("epoch_test_loss", 1)}))
+    losses = times(3)
+    first, second, *_ = LECTURE.outcome(rows_of(losses, 0.9827), ALL).findings
+    assert (first.verdict, second.verdict) == (N, C)
+    assert first.why == lecture.UNREACHED_TEXT
 
 
 def test_what_was_not_run_is_not_testable() -> None:
     few = {epoch: PRINTED[epoch] for epoch in (1, 2, 3)}
-    verdicts = [one.verdict for one in LECTURE.outcome(rows_of(few, 0.9), Request()).findings]
-    assert verdicts == [Verdict.REPRODUCED] * 6 + [Verdict.NOT_TESTABLE] * 5
+    assert verdicts(LECTURE.outcome(rows_of(few, 0.9), Request())) == [R] * 6 + [N] * 5
 
 
 @pytest.fixture
 def reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the lecture's own code reached every printed number."""
     losses = {(metric, epoch) for metric in ("epoch_train_loss", "epoch_test_loss") for epoch in PRINTED}
-    monkeypatch.setattr(_printed_log, "REACHED", losses | {("epoch_test_accuracy", max(PRINTED))})
-    monkeypatch.setattr(_printed_log, "KERAS_EPOCHS", max(PRINTED))
+    monkeypatch.setattr(lecture, "REACHED", losses | {("epoch_test_accuracy", max(PRINTED))})
+    monkeypatch.setattr(lecture, "KERAS_EPOCHS", max(PRINTED))
 
 
 def test_epochs_for_which_the_lectures_own_code_was_not_run_contradict_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_printed_log, "KERAS_EPOCHS", 2)
-    losses = {epoch: (3 * train, 3 * test) for epoch, (train, test) in PRINTED.items()}
-    findings = LECTURE.outcome(rows_of(losses, 0.9), Request(epochs=50)).findings
-    assert {one.verdict for one in findings} == {Verdict.NOT_TESTABLE, Verdict.UNDECIDED}
-    assert findings[-1].why == _printed_log.UNKNOWN_TEXT
+    monkeypatch.setattr(lecture, "KERAS_EPOCHS", 2)
+    losses = times(3)
+    findings = LECTURE.outcome(rows_of(losses, 0.9), ALL).findings
+    assert {one.verdict for one in findings} == {N, U}
+    assert findings[-1].why == lecture.UNKNOWN_TEXT
 
 
 @pytest.mark.usefixtures("reached")
@@ -111,13 +123,85 @@ def test_epochs_for_which_the_lectures_own_code_was_not_run_contradict_nothing(m
 def test_a_loss_out_of_its_band_contradicts(epoch: int, index: int, factor: float) -> None:
     losses = list(PRINTED[epoch])
     losses[index] *= factor
-    outcome = LECTURE.outcome(rows_of(PRINTED | {epoch: (losses[0], losses[1])}, 0.9827), Request(epochs=50))
-    contradicted = [one.claim.statement for one in outcome.findings if one.verdict == Verdict.CONTRADICTED]
+    outcome = LECTURE.outcome(rows_of(PRINTED | {epoch: (losses[0], losses[1])}, 0.9827), ALL)
+    contradicted = [one.claim.statement for one in outcome.findings if one.verdict == C]
     assert len(contradicted) == 1
     assert f"epoch {epoch}:" in contradicted[0]
 
 
 @pytest.mark.usefixtures("reached")
 def test_an_accuracy_out_of_its_band_contradicts() -> None:
-    outcome = LECTURE.outcome(rows_of(PRINTED, 0.9770), Request(epochs=50))
-    assert [one.verdict for one in outcome.findings][-1] == Verdict.CONTRADICTED
+    outcome = LECTURE.outcome(rows_of(PRINTED, 0.9770), ALL)
+    assert verdicts(outcome)[-1] == C
+
+
+@pytest.mark.parametrize(("factor", "difference", "expected"), [(1.0, 6e-16, R), (5.0, 1e-3, C)])
+def test_the_verdicts_in_keras(factor: float, difference: float, expected: Verdict) -> None:
+    curves = {epoch: losses for epoch, losses in times(factor).items() if epoch <= KERAS_EPOCHS}
+    rows = conftest.rows_of(
+        {
+            cell: {"loss_difference": difference} if cell.dtype == "float64" else losses_of(curves, cell.seed)
+            for cell in IN_KERAS.cells(Request(device="cpu"))
+        }
+    )
+    assert verdicts(IN_KERAS.outcome(rows, Request())) == [expected] * (2 * KERAS_EPOCHS + 1)
+
+
+def small(dtype: str, recipe: dict[str, Any]) -> Cell:
+    """A cell of the study, on small digits."""
+    cell = next(one for one in IN_KERAS.cells(Request(device="cpu")) if one.dtype == dtype)
+    rest = {name: value for name, value in cell.recipe.items() if name not in ("dataset", "epochs")}
+    return cell.but(width=64, nominal_width=64, batch_size=100, dataset="digits", recipe={**rest, **recipe})
+
+
+@WITH_KERAS
+def test_keras_trains_the_network_that_we_train() -> None:
+    """From the same weights on the same batches, the losses of 20 steps of float64 are equal but for rounding."""
+    (outcome,) = published.KerasLecture().measure([small("float64", {})])
+    assert outcome.error is None
+    (measured,) = outcome.measurements
+    assert measured.metric == "loss_difference"
+    assert measured.value < 1e-13
+    start, end = (float(text) for text in measured.message.split("from ")[1].removesuffix(" nat").split(" to "))
+    assert end < start, "the networks did not train"
+
+
+@WITH_KERAS
+def test_the_loss_is_that_of_keras_where_it_clips_probabilities() -> None:
+    logits = torch.tensor([[40.0, 0.0], [0.0, 40.0], [0.1, 0.2]], dtype=torch.float64, requires_grad=True)
+    targets = torch.tensor([0, 0, 1])
+    with published.keras_in(small("float64", {})) as keras:
+        theirs = keras.losses.sparse_categorical_crossentropy(targets, logits.softmax(-1)).mean()
+    ours = published.clipped_cross_entropy(logits, targets)
+    assert ours.item() == pytest.approx(theirs.item(), rel=1e-14)
+    (own,), (other,) = (torch.autograd.grad(loss, logits, retain_graph=True) for loss in (ours, theirs))
+    torch.testing.assert_close(own, other)
+    assert (own[:2] == 0).all()  # beyond the bounds
+
+
+@WITH_KERAS
+def test_keras_prints_the_losses_of_epochs() -> None:
+    (outcome,) = published.KerasLecture().measure([small("float32", {"epochs": 1}).but(depth=2)])
+    assert outcome.error is None
+    losses = {one.metric: one.value for one in outcome.measurements if one.axis == "epoch"}
+    assert losses.keys() == {"epoch_train_loss", "epoch_test_loss", "epoch_test_accuracy"}
+    assert losses["epoch_test_loss"] < math.log(10)
+
+
+def test_without_keras_a_run_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published, "find_spec", lambda name: None)
+    (outcome,) = published.KerasLecture().measure([small("float64", {})])
+    assert type(outcome.error).__name__ == "Skip"
+    assert str(outcome.error) == "Keras is not installed: pip install highway-bench[peers]"
+
+
+@WITH_KERAS
+def test_keras_computes_on_the_cell_s_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default it takes a GPU that the machine has."""
+    cell = small("float32", {})
+    with published.keras_in(cell):
+        from keras.src.backend.torch import core
+    monkeypatch.setattr(core, "DEFAULT_DEVICE", "cuda")
+    assert core.get_device() == "cuda"
+    with published.keras_in(cell):
+        assert core.get_device() == "cpu"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
@@ -12,11 +11,10 @@ from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.recurrence import LONG, SHORT
 from highway_bench.reproduce.request import Request
-from tests.reproduce.conftest import followed
+from tests.reproduce.conftest import C, N, R, U, followed, rows_of, verdicts
 
 STUDY = reproductions.get("recurrence")
 EVERY = {(block, length): 10 for block in ("plain", "residual", "highway") for length in (SHORT, LONG)}
-R, U, C, N = Verdict.REPRODUCED, Verdict.UNDECIDED, Verdict.CONTRADICTED, Verdict.NOT_TESTABLE
 
 
 def measured(cell: Cell, successes: Mapping[tuple[str, int], int]) -> dict[str, float]:
@@ -38,11 +36,11 @@ def measured(cell: Cell, successes: Mapping[tuple[str, int], int]) -> dict[str, 
         ({(block, LONG): 0 for block in ("plain", "residual", "highway")}, [N, C, C]),
     ],
 )
-def test_the_verdicts(rows_of: Any, successes: Mapping[tuple[str, int], int], expected: list[Verdict]) -> None:
+def test_the_verdicts(successes: Mapping[tuple[str, int], int], expected: list[Verdict]) -> None:
     request = Request(device="cpu")
     rows = rows_of(followed(STUDY, request, lambda cell: measured(cell, {**EVERY, **successes})))
     result = STUDY.outcome(rows, request)
-    assert [one.verdict for one in result.findings] == expected
+    assert verdicts(result) == expected
     assert [entry[0] for entry in result.tables[0].entries] == ["10"] * 3 + ["100"] * 3
 
 

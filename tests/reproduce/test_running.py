@@ -17,12 +17,12 @@ from typer.testing import CliRunner, Result
 
 from highway_bench.cell import Cell
 from highway_bench.cli import app
-from highway_bench.errors import BadInput, UnknownName
+from highway_bench.errors import BadInput
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
 from highway_bench.reproduce import running as reproducing
-from highway_bench.reproduce._cells import trained
-from highway_bench.reproduce.base import Conclusion, NotAttempted, Reproduction, reproductions
+from highway_bench.reproduce.arms import trained
+from highway_bench.reproduce.base import Evaluated, NotAttempted, Reproduction, reproductions
 from highway_bench.reproduce.claims import Claim, Observation
 from highway_bench.reproduce.findings_page import budget, folder_for
 from highway_bench.reproduce.quantities import Quantity, Region, Statistic
@@ -68,14 +68,13 @@ class Tiny(Reproduction):
             )
         ]
 
-    def outcome(self, rows: pd.DataFrame, request: Request) -> Conclusion:
+    def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
         losses = rows.loc[rows["metric"] == "final_loss", "value"]
-        (result,) = (claim.judge(losses) for claim in self.claims(request))
         table = column.shown("losses", "Losses", pd.DataFrame({"loss": losses}), [column.number("loss", "loss")])
         figure = Figure()
         figure.subplots().plot(losses.to_numpy())
         picture = Picture("curve", "A curve", "alt", "caption", figure)
-        return Conclusion(findings=[result], tables=[table], pictures=[picture])
+        return losses, [table], [picture]
 
 
 @pytest.fixture
@@ -106,21 +105,11 @@ def test_the_command_writes_files_and_uses_the_store_again(
 ) -> None:
     first = call("test-tiny", "--device", "cpu")
     assert first.exit_code == 0, first.output
-    assert "cells: 2, of which 0" in first.output
-    assert "losses: 2" in first.output
-    assert "not attempted: a larger one" in first.output
     folder = tmp_path / "reports/reproduce/test-tiny"
     assert {path.name for path in folder.iterdir()} == {"findings.md", "curve.svg", "rows.csv"}
     page = (folder / "findings.md").read_text()
-    assert (
-        "| a loss | the source | losses: 2 | reproduced | losses, exact: reproduced if above 1; contradicted if" in page
-    )
-    assert "| exact | nowhere \\| §1 |" in page
-    assert "![A curve](curve.svg)" in page
-    assert "| a larger one | it is larger | nowhere |" in page
-    assert "Run: 2 cells of trainability; highway; dense; 2 layers with the block; digits; 3 steps; 32 items" in page
-    assert "- command: highway-bench" in page
-    assert "- commit: " in page
+    for text in ("| a loss | the source | losses: 2 | reproduced |", "![A curve](curve.svg)", "- commit: "):
+        assert text in page
     # Stored cells take no memory
     monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"available": 1})())
     again = call("test-tiny", "--device", "cpu", "--json")
@@ -172,13 +161,6 @@ def test_missing_data_are_reported_with_the_cost(monkeypatch: pytest.MonkeyPatch
     assert "data:  mnist: no folder has MNIST's files" in dry.output
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_a_missing_device(call: Callable[..., Result]) -> None:
-    refused = call("flops", "--device", "cuda", "--dry-run")
-    assert refused.exit_code == 2
-    assert "finds no CUDA device" in refused.output
-
-
 def test_the_list_names_every_reproduction(call: Callable[..., Result]) -> None:
     listed = call()
     assert listed.exit_code == 0
@@ -194,6 +176,11 @@ def test_the_list_names_every_reproduction(call: Callable[..., Result]) -> None:
         (["test-tiny", "--steps", "0"], "steps must be at least 1, not 0"),
         (["test-tiny", "--scale", "pape"], "unknown scale of test-tiny 'pape'; did you mean paper?"),
         (["test-tiny", "--device", "tpu"], "unknown device 'tpu'"),
+        pytest.param(
+            ["flops", "--device", "cuda", "--dry-run"],
+            "finds no CUDA device",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device"),
+        ),
     ],
 )
 def test_bad_input_is_one_line(call: Callable[..., Result], words: list[str], says: str) -> None:
@@ -241,8 +228,3 @@ def test_every_reproduction_plans_cells_that_can_be_identified() -> None:
             schedule = Schedule(Empty())  # type: ignore[arg-type]
             schedule.add(with_needs(cells))
             assert set(cells) <= set(schedule.items)
-
-
-def test_an_unknown_name_lists_near_ones() -> None:
-    with pytest.raises(UnknownName, match="did you mean figure1"):
-        reproducing.request_for("figure2", {})

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 
 from highway_bench.blocks import blocks
+from highway_bench.cell import Cell
 from highway_bench.families import make_family
 from highway_bench.families.parts import count_parameters
 from highway_bench.reproduce import shortcuts
-from highway_bench.reproduce._shortcut_cases import CASES, EXCLUSIVE, HALVES, IDENTITY, NORMED_GATE, SHORTCUT_ONLY
-from highway_bench.reproduce.base import reproductions
+from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.request import Request
-from highway_bench.reproduce.shortcuts import FAILURES, VERSION, cells_of
+from highway_bench.reproduce.shortcuts import (
+    CASES,
+    EXCLUSIVE,
+    HALF_ONE,
+    HALVES,
+    IDENTITY,
+    NORMED_GATE,
+    PLAIN,
+    SHORTCUT_ONLY,
+    Case,
+)
 from highway_bench.tasks.architecture_network import cell_network
+from tests.reproduce.conftest import C, N, R, U, Values, rows_of, verdicts
 
 SHORTCUTS = reproductions.get("shortcuts")
 # Losses in the published order of errors; the cases that fail have an error of half
-FAILED = {one.case.name for one in FAILURES}
+FAILED = {one.name for one in (PLAIN, HALF_ONE, EXCLUSIVE[0.0], EXCLUSIVE[-3.0])}
 PUBLISHED = {
     IDENTITY.name: 0.1,
     NORMED_GATE.name: 0.1,
@@ -37,149 +47,131 @@ def tuned(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> No
         monkeypatch.setattr(shortcuts, "UNTUNED", "")
 
 
-def test_cases_with_untuned_rates_are_not_compared(rows_of: Any) -> None:
-    findings = SHORTCUTS.outcome(rows_of(values(PUBLISHED)), Request()).findings
-    assert {one.verdict for one in findings[:4]} == {Verdict.REPRODUCED}
-    assert {(one.verdict, one.why) for one in findings[4:]} == {(Verdict.NOT_TESTABLE, shortcuts.UNTUNED)}
+def test_cases_with_untuned_rates_are_not_compared() -> None:
+    findings = outcome(values(PUBLISHED)).findings
+    assert {one.verdict for one in findings[:4]} == {R}
+    assert {(one.verdict, one.why) for one in findings[4:]} == {(N, shortcuts.UNTUNED)}
 
 
-def values(losses: dict[str, float], *, spread: float = 0.02) -> dict[Any, dict[str, float]]:
+def cells_of(case: Case) -> list[Cell]:
+    """The runs of a case."""
+    cells = SHORTCUTS.cells(Request())
+    seeds = len(cells) // len(CASES)
+    return cells[CASES.index(case) * seeds :][:seeds]
+
+
+def values(losses: dict[str, float]) -> Values:
     return {
         cell: {
-            "final_loss": losses.get(case.name, 1.0) * (1 + spread * (cell.seed % 2)),
+            "final_loss": losses.get(case.name, 1.0) * (1 + 0.02 * (cell.seed % 2)),
             "test_accuracy": 0.5 if case.name in FAILED else 0.96,
         }
         for case in CASES
-        for cell in cells_of(case, Request())
+        for cell in cells_of(case)
     }
 
 
-def verdicts(frame: Any) -> list[Verdict]:
-    return [one.verdict for one in SHORTCUTS.outcome(frame, Request()).findings]
+def untrain(result: Values, case: Case, accuracy: float) -> None:
+    """Give every run of a case this accuracy."""
+    for cell in cells_of(case):
+        result[cell]["test_accuracy"] = accuracy
 
 
-def test_the_published_order_is_reproduced(rows_of: Any) -> None:
-    outcome = SHORTCUTS.outcome(rows_of(values(PUBLISHED)), Request())
-    assert {one.verdict for one in outcome.findings} == {Verdict.REPRODUCED}
-    assert sum("arXiv:1603.05027" in one.claim.source for one in outcome.findings) == 9
-    assert sum("counter-result" in one.claim.statement for one in outcome.findings) == 1
+def outcome(result: Values) -> Conclusion:
+    return SHORTCUTS.outcome(rows_of(result), Request())
 
 
-def test_equal_losses_decide_little(rows_of: Any) -> None:
-    result = verdicts(rows_of(values(dict.fromkeys((case.name for case in CASES), 0.3))))
-    assert result[:4] == [Verdict.REPRODUCED] * 4  # by their errors
-    assert result[4:] == [Verdict.UNDECIDED] * 4 + [Verdict.REPRODUCED] * 2  # two claim that a case is about as good
+def test_the_published_order_is_reproduced() -> None:
+    assert verdicts(outcome(values(PUBLISHED))) == [R] * 10
 
 
-def test_the_other_order_contradicts(rows_of: Any) -> None:
-    result = verdicts(rows_of(values({IDENTITY.name: 10.0, EXCLUSIVE[-6.0].name: 20.0, NORMED_GATE.name: 40.0})))
-    yes, no = Verdict.REPRODUCED, Verdict.CONTRADICTED
-    assert result == [yes, yes, yes, yes, no, yes, no, no, yes, no]
+def test_equal_losses_decide_little() -> None:
+    result = verdicts(outcome(values(dict.fromkeys((case.name for case in CASES), 0.3))))
+    assert result[:4] == [R] * 4  # by their errors
+    assert result[4:] == [U] * 4 + [R] * 2  # two claim that a case is about as good
+
+
+def test_the_other_order_contradicts() -> None:
+    result = verdicts(outcome(values({IDENTITY.name: 10.0, EXCLUSIVE[-6.0].name: 20.0, NORMED_GATE.name: 40.0})))
+    assert result == [R, R, R, R, C, R, C, C, R, C]
 
 
 @pytest.mark.parametrize(
-    ("failing", "expected", "measured"),
+    ("failing", "expected"),
     [
-        (4, Verdict.NOT_TESTABLE, "25.0 % [10.2, 49.5]"),  # the published networks are three times as deep
-        (5, Verdict.UNDECIDED, "31.2 % [14.2, 55.6]"),
-        (8, Verdict.UNDECIDED, "50.0 % [28.0, 72.0]"),
-        (11, Verdict.UNDECIDED, "68.8 % [44.4, 85.8]"),
-        (12, Verdict.REPRODUCED, "75.0 % [50.5, 89.8]"),
+        (4, N),  # the published networks are three times as deep
+        (5, U),
+        (8, U),
+        (11, U),
+        (12, R),
     ],
 )
 def test_a_failure_is_an_error_above_a_fifth_at_clearly_more_than_half_of_the_seeds(
-    rows_of: Any, failing: int, expected: Verdict, measured: str
+    failing: int, expected: Verdict
 ) -> None:
     result = values(PUBLISHED)
-    cells = cells_of(FAILURES[1].case, Request())
+    cells = cells_of(HALF_ONE)
     for number, cell in enumerate(cells):
         result[cell]["test_accuracy"] = 0.79 if number < failing else 0.81
-    finding = SHORTCUTS.outcome(rows_of(result), Request()).findings[1]
+    finding = outcome(result).findings[1]
     assert (finding.verdict, len(cells)) == (expected, 16)
-    assert finding.measured.startswith(f"{measured} (n = 16); identity: 0 of 16 seeds")
-    assert finding.why.startswith("the published failures are of 110 layers") == (expected == Verdict.NOT_TESTABLE)
+    assert (finding.why == finding.claim.irrefutable) == (expected == N)
 
 
 @pytest.mark.parametrize(
     ("diverged", "why"),
     [(16, "constant 0.5, 0.5 is untrained"), (9, "constant 0.5, 0.5 is untrained"), (7, "no interval")],
 )
-def test_a_case_that_diverged_is_named_and_not_compared(rows_of: Any, diverged: int, why: str) -> None:
+def test_a_case_that_diverged_is_named_and_not_compared(diverged: int, why: str) -> None:
     result = values(PUBLISHED)
-    for cell in cells_of(HALVES, Request())[:diverged]:
+    for cell in cells_of(HALVES)[:diverged]:
         result[cell] = {"final_loss": math.inf}
-    finding = SHORTCUTS.outcome(rows_of(result), Request()).findings[4]
-    assert finding.verdict == Verdict.NOT_TESTABLE
+    finding = outcome(result).findings[4]
+    assert finding.verdict == N
     assert f"diverged at {diverged} of 16 seeds, the other at 0 of 16" in finding.measured
     assert why in finding.measured
 
 
-def test_nothing_is_compared_with_a_reference_that_fails_by_the_sources_criterion(rows_of: Any) -> None:
+def test_nothing_is_compared_with_a_reference_that_fails_by_the_sources_criterion() -> None:
     """With an error of 40 %, identity is no reference."""
     result = values(PUBLISHED)
-    for cell in cells_of(IDENTITY, Request()):
-        result[cell]["test_accuracy"] = 0.6
-    findings = SHORTCUTS.outcome(rows_of(result), Request()).findings
+    untrain(result, IDENTITY, 0.6)
+    findings = outcome(result).findings
     findings = [one for one in findings if "bias −7" not in one.claim.statement]  # compared with the gate at −6
     assert all("identity is untrained" in one.measured for one in findings)
-    assert {one.verdict for one in findings} == {Verdict.NOT_TESTABLE}
+    assert {one.verdict for one in findings} == {N}
 
 
-def test_a_gate_cannot_fail_if_the_gate_that_the_source_trains_fails_too(rows_of: Any) -> None:
+def test_a_gate_cannot_fail_if_the_gate_that_the_source_trains_fails_too() -> None:
     """Every net fails if its training is too short: the net without a gate is no reference for that."""
     result = values(PUBLISHED)
-    for cell in cells_of(EXCLUSIVE[-6.0], Request()):
-        result[cell]["test_accuracy"] = 0.6
-    findings = SHORTCUTS.outcome(rows_of(result), Request()).findings[:4]
-    assert [one.verdict for one in findings] == [Verdict.REPRODUCED] * 2 + [Verdict.NOT_TESTABLE] * 2
+    untrain(result, EXCLUSIVE[-6.0], 0.6)
+    findings = outcome(result).findings[:4]
+    assert [one.verdict for one in findings] == [R] * 2 + [N] * 2
     assert all("exclusive gate at −6 is untrained" in one.measured for one in findings[2:])
-    assert all("identity: 0 of 16 seeds; exclusive gate at −6: 16 of 16 seeds" in one.measured for one in findings[2:])
-    assert "and so does identity or exclusive gate at −6" in findings[2].claim.rule
-    for cell in cells_of(EXCLUSIVE[-3.0], Request()):
-        result[cell]["test_accuracy"] = 0.9
-    trains = SHORTCUTS.outcome(rows_of(result), Request()).findings[3]
-    assert trains.why.startswith("the published failures are of 110 layers")
+    untrain(result, EXCLUSIVE[-3.0], 0.9)
+    trains = outcome(result).findings[3]
+    assert trains.why == trains.claim.irrefutable
 
 
-def test_nothing_is_compared_with_an_identity_that_has_far_to_go(rows_of: Any) -> None:
+def test_nothing_is_compared_with_an_identity_that_has_far_to_go() -> None:
     """With an error of 6 %, losses say how fast nets train. The exclusive gate at −7 is compared with that at −6."""
     result = values(PUBLISHED)
-    for cell in cells_of(IDENTITY, Request()):
-        result[cell]["test_accuracy"] = 0.94
-    findings = SHORTCUTS.outcome(rows_of(result), Request()).findings[4:]
-    assert [one.verdict for one in findings] == [
-        *[Verdict.NOT_TESTABLE] * 2,
-        Verdict.REPRODUCED,
-        *[Verdict.NOT_TESTABLE] * 3,
-    ]
-    assert "a test error of at most 5 % at 0 of 16 seeds" in findings[-1].measured
+    untrain(result, IDENTITY, 0.94)
+    assert verdicts(outcome(result))[4:] == [N, N, R, N, N, N]
 
 
-def test_a_net_that_fails_by_the_sources_criterion_is_not_the_worse_one(rows_of: Any) -> None:
+def test_a_net_that_fails_by_the_sources_criterion_is_not_the_worse_one() -> None:
     result = values(PUBLISHED)
-    for cell in cells_of(EXCLUSIVE[-6.0], Request()):
-        result[cell]["test_accuracy"] = 0.6
-    finding = SHORTCUTS.outcome(rows_of(result), Request()).findings[5]
-    assert finding.verdict == Verdict.NOT_TESTABLE
+    untrain(result, EXCLUSIVE[-6.0], 0.6)
+    finding = outcome(result).findings[5]
+    assert finding.verdict == N
     assert "exclusive gate at −6 is untrained" in finding.measured
 
 
-def test_one_seed_has_no_interval(rows_of: Any) -> None:
-    one = {cell: result for cell, result in values(PUBLISHED).items() if cell.seed == VERSION.seen}
-    assert set(verdicts(rows_of(one))) == {Verdict.NOT_TESTABLE}
-
-
-def test_the_cost_of_the_counter_result_is_reported(rows_of: Any) -> None:
-    result = values(PUBLISHED)
-    for cell, metrics in result.items():
-        metrics["step_seconds"] = 0.02 if cell.width == NORMED_GATE.width else 0.01
-    rows = rows_of(result)
-    rows["params"] = [1_500.0 if width == NORMED_GATE.width else 1_000.0 for width in rows["width"]]
-    (table,) = SHORTCUTS.outcome(rows, Request()).tables
-    assert {"parameters", "step"} <= {head.text for head in table.heads}
-    assert "1.50× the parameters" in table.note
-    assert "takes 20.0 ms against 10.0 ms, in runs that are not paired" in table.note
-    assert "2.00×" not in table.note
+def test_one_seed_has_no_interval() -> None:
+    one = {cell: result for cell, result in values(PUBLISHED).items() if cell.seed == SHORTCUTS.version.seen}
+    assert set(verdicts(outcome(one))) == {N}
 
 
 def test_the_cases() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pytest
 
@@ -11,6 +10,7 @@ from highway_bench.cell import Cell
 from highway_bench.reproduce.base import reproductions
 from highway_bench.reproduce.claims import Verdict
 from highway_bench.reproduce.request import Request
+from tests.reproduce.conftest import C, N, R, U, rows_of, verdicts
 
 VANISHING, UNATTENUATED = reproductions.get("vanishing"), reproductions.get("unattenuated")
 
@@ -32,39 +32,37 @@ def of_start(cell: Cell, sizes: Mapping[float, float], still: Mapping[str, int])
 @pytest.mark.parametrize(
     ("sizes", "still", "expected"),
     [
-        ({0.5: 1e-15, 1.0: 0.3, 2.0: 1e14}, {"sigmoid": 45, "tanh": 0}, [Verdict.REPRODUCED] * 4),
-        ({0.5: 1.0, 1.0: 1.0, 2.0: 1.0}, {"sigmoid": 2, "tanh": 30}, [Verdict.CONTRADICTED] * 4),
+        ({0.5: 1e-15, 1.0: 0.3, 2.0: 1e14}, {"sigmoid": 45, "tanh": 0}, [R] * 4),
+        ({0.5: 1.0, 1.0: 1.0, 2.0: 1.0}, {"sigmoid": 2, "tanh": 30}, [C] * 4),
         (
             {0.5: 1e-9, 1.0: 1.0, 2.0: 1e9},
             {"sigmoid": 15, "tanh": 15},
-            [Verdict.REPRODUCED] * 2 + [Verdict.UNDECIDED] * 2,
+            [R] * 2 + [U] * 2,
         ),
     ],
 )
-def test_vanishing(
-    rows_of: Any, sizes: Mapping[float, float], still: Mapping[str, int], expected: list[Verdict]
-) -> None:
+def test_vanishing(sizes: Mapping[float, float], still: Mapping[str, int], expected: list[Verdict]) -> None:
     request = Request(device="cpu")
     result = VANISHING.conclude(
         rows_of({cell: of_start(cell, sizes, still) for cell in VANISHING.cells(request)}), request
     )
-    assert [one.verdict for one in result.findings] == expected
+    assert verdicts(result) == expected
     assert len(result.tables[0].entries) == 5
 
 
-def test_the_layers_that_stand_still_are_named(rows_of: Any) -> None:
+def test_the_layers_that_stand_still_are_named() -> None:
     request = Request(device="cpu")
     cells = VANISHING.cells(request)
     rows = rows_of({cell: of_start(cell, {0.5: 1, 1: 1, 2: 1}, {"sigmoid": 45, "tanh": 0}) for cell in cells})
     assert "layers 1 to 45" in VANISHING.outcome(rows, request).findings[2].measured
 
 
-def test_seeds_that_were_seen_do_not_decide(rows_of: Any) -> None:
+def test_seeds_that_were_seen_do_not_decide() -> None:
     request = Request(device="cpu")
     rows = rows_of({cell: of_start(cell, {0.5: 1e-9, 1: 1, 2: 1e9}, {"sigmoid": 45, "tanh": 0})
                     for cell in VANISHING.cells(request)})  # fmt: skip
     rows["seed"] -= 200
-    assert {one.verdict for one in VANISHING.outcome(rows, request).findings} == {Verdict.NOT_TESTABLE}
+    assert set(verdicts(VANISHING.outcome(rows, request))) == {N}
 
 
 def of_depth(factor: float) -> Callable[[Cell], dict[str, float]]:
@@ -74,12 +72,12 @@ def of_depth(factor: float) -> Callable[[Cell], dict[str, float]]:
 @pytest.mark.parametrize(
     ("factor", "expected"),
     [
-        (1.6, [Verdict.REPRODUCED, Verdict.CONTRADICTED, Verdict.CONTRADICTED]),
-        (1.02, [Verdict.REPRODUCED, Verdict.REPRODUCED, Verdict.REPRODUCED]),
-        (0.8, [Verdict.CONTRADICTED, Verdict.CONTRADICTED, Verdict.CONTRADICTED]),
+        (1.6, [R, C, C]),
+        (1.02, [R, R, R]),
+        (0.8, [C, C, C]),
     ],
 )
-def test_unattenuated(rows_of: Any, factor: float, expected: list[Verdict]) -> None:
+def test_unattenuated(factor: float, expected: list[Verdict]) -> None:
     request = Request(device="cpu")
     rows = rows_of({cell: of_depth(factor)(cell) for cell in UNATTENUATED.cells(request)})
-    assert [one.verdict for one in UNATTENUATED.conclude(rows, request).findings] == expected
+    assert verdicts(UNATTENUATED.conclude(rows, request)) == expected

@@ -7,17 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.frames.rows import prepared
 from highway_bench.reproduce.base import Conclusion, reproductions
-from highway_bench.reproduce.claims import Verdict
+from highway_bench.reproduce.claims import Finding, Verdict
 from highway_bench.reproduce.request import Request
-from highway_bench.results.schema import row
-from tests.reproduce.conftest import followed
+from tests.reproduce import conftest
+from tests.reproduce.conftest import C, N, R, U, followed
 
 STUDY = reproductions.get("thousand")
 FIRST = STUDY.version.seen
@@ -37,23 +35,23 @@ def finals(request: Request) -> list[Cell]:
     return [cell for cell in every if cell.trial is None]
 
 
-def outcome(curve: Curve, request: Request = DESK, status: str = "ok") -> Conclusion:
-    """The conclusion for these losses by step. A curve of ``None`` is a run that diverged, or failed by ``status``."""
-    rows = []
-    for number, cell in enumerate(finals(request)):
+def outcome(curve: Curve, request: Request = DESK) -> Conclusion:
+    """The conclusion for these losses by step. A curve of ``None`` is a run that diverged."""
+
+    def metrics(cell: Cell) -> dict[Any, float]:
         losses = curve(cell)
-        common: dict[str, Any] = cell.columns() | {"time_utc": "2026-01-01", "machine": "m", "digest": str(number)}
-        common["status"] = status if losses is not None else ("diverged" if status == "ok" else status)
-        final = None if losses is None else float(losses[-1])
-        success = None if status != "ok" else float(final is not None and final <= 0.1 * CHANCE)
-        rows += [row(**common, metric="final_loss", value=final), row(**common, metric="success", value=success)]
-        for step, loss in enumerate(losses if losses is not None else (), start=1):
-            rows.append(row(**common, metric="loss", value=loss, axis="step") | {"index": 4.0 * step})
-    return STUDY.outcome(prepared(pd.DataFrame(rows)), request)
+        final = math.inf if losses is None else float(losses[-1])
+        steps = {("loss", "step", 4.0 * step): loss for step, loss in enumerate([] if losses is None else losses, 1)}
+        return {"final_loss": final, "success": float(final <= 0.1 * CHANCE), **steps}
+
+    rows = conftest.rows_of({cell: metrics(cell) for cell in finals(request)})
+    gone = rows.loc[rows["status"] == "diverged", "digest"]
+    return STUDY.outcome(rows.assign(status=rows["status"].mask(rows["digest"].isin(gone), "diverged")), request)
 
 
-def verdicts(highway: Any, plain: Any) -> list[Verdict]:
-    return [one.verdict for one in outcome(lambda cell: highway if cell.block == "highway" else plain).findings]
+def on_highway(highway: Any, plain: Any = STAYS) -> Finding:
+    (finding,) = outcome(lambda cell: highway if cell.block == "highway" else plain).findings
+    return finding
 
 
 def test_the_cells() -> None:
@@ -70,15 +68,15 @@ def test_the_cells() -> None:
 @pytest.mark.parametrize(
     ("highway", "verdict"),
     [
-        (FALLS, Verdict.REPRODUCED),
-        (SLOWLY, Verdict.REPRODUCED),
-        (HALTS, Verdict.UNDECIDED),
-        (STAYS, Verdict.CONTRADICTED),
-        (None, Verdict.CONTRADICTED),
+        (FALLS, R),
+        (SLOWLY, R),
+        (HALTS, U),
+        (STAYS, C),
+        (None, C),
     ],
 )
 def test_the_verdict_on_highway(highway: Any, verdict: Verdict) -> None:
-    assert verdicts(highway, STAYS)[0] == verdict
+    assert on_highway(highway).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -91,32 +89,20 @@ def test_the_verdict_on_highway(highway: Any, verdict: Verdict) -> None:
     ],
 )
 def test_the_control_is_reported_and_not_judged(plain: Any, text: str) -> None:
-    (result,) = outcome(lambda cell: FALLS if cell.block == "highway" else plain).findings
+    result = on_highway(FALLS, plain)
     assert f"plain: {text}" in result.measured
-    assert result.verdict == Verdict.REPRODUCED
+    assert result.verdict == R
 
 
 def test_one_seed_that_stalls_among_three_decides_nothing() -> None:
     result = outcome(lambda cell: STAYS if cell.seed == FIRST else FALLS).findings[0]
-    assert result.verdict == Verdict.UNDECIDED
-    assert "1,101 layers, highway: 1 of 3 seeds stalls, 2 of 3 seeds train, final loss" in result.measured
-
-
-def test_failed_runs_are_not_stalls() -> None:
-    (result,) = outcome(lambda cell: None, status="oom").findings
-    assert result.verdict == Verdict.NOT_TESTABLE
-    assert "highway: no run ended" in result.measured
-    assert [result.claim.statement] == [one.claim.statement for one in outcome(lambda cell: FALLS).findings]
+    assert result.verdict == U
+    assert "1 of 3 seeds stalls, 2 of 3 seeds train" in result.measured
 
 
 def test_a_shallower_network_is_shown_and_decides_nothing() -> None:
     shallow = outcome(lambda cell: FALLS, Request(depth=(31,), seeds=3))
-    assert [one.verdict for one in shallow.findings] == [Verdict.NOT_TESTABLE]
-
-
-def test_a_row_for_each_run() -> None:
-    result = outcome(lambda cell: FALLS if cell.block == "highway" else STAYS)
-    assert [len(table.entries) for table in result.tables] == [2, 6]
+    assert [one.verdict for one in shallow.findings] == [N]
 
 
 def test_success_by_depth_leads() -> None:
