@@ -23,8 +23,6 @@ BLOCKS: Final = ("plain", "highway", "highway-free", "residual", "pre-norm", "po
 """Blocks in the order of print."""
 FAMILIES: Final = ("dense", "dense-pair", "conv", "conv-pair", "bilstm", "mlp", "attention", "transformer")
 """Families in the order of print."""
-BRANCHES: Final = {"dense-pair": "dense", "conv-pair": "conv"}
-"""For a family whose branch has two affine maps, the family with one."""
 CHANCE: Final = {"digits": math.log(10), "mnist-5k": math.log(10)}
 """Losses of the best constant prediction, in nat."""
 PERCENTAGES: Final = frozenset(
@@ -98,10 +96,6 @@ class Descriptions:
             na_position="first",
             ignore_index=True,
         )
-
-    def branch(self, family: str) -> str:
-        """The family with one affine map that ``family`` is compared with, or ``family`` itself if it has none."""
-        return str(self.families.get(family, {}).get("branch_of") or BRANCHES.get(family, family))
 
     def metric(self, task: str, name: str, unit: str = "1") -> MetricLabel:
         """How the metric ``name`` of ``task`` is printed. ``unit`` is the default if no run describes the metric."""

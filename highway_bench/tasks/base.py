@@ -36,8 +36,8 @@ class CellCost:
     bytes: int = 0
 
 
-class Task(ABC):
-    """What is measured. Subclasses declare their metrics and implement ``measure``."""
+class Task:
+    """What is measured. Subclasses declare their metrics and implement ``measure_cell``, or ``measure`` for a group."""
 
     name: str
     version: str  # changes when the meaning of its values does
@@ -100,12 +100,16 @@ class Task(ABC):
         """
         return cell
 
-    @abstractmethod
     def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
-        """Measure a group of cells: one outcome a cell, as soon as it is known. See ``cell_by_cell``.
+        """Measure a group of cells: one outcome a cell, as soon as it is known. By default each by ``measure_cell``.
 
         A long measurement may store its state in ``checkpoints``, and resumes from there. Most tasks ignore it.
         """
+        return cell_by_cell(cells, self.measure_cell)
+
+    def measure_cell(self, cell: Cell) -> Outcome:
+        """The outcome of one cell, of tasks that measure each by itself."""
+        raise NotImplementedError
 
 
 class Workload(Protocol):
@@ -133,7 +137,7 @@ class Workload(Protocol):
         """Release what the workload holds."""
 
 
-class StepTask(Task):
+class StepTask(Task, ABC):
     """A task that measures one step. pytest-benchmark and asv time the step of the same workload with their own clocks.
 
     Shapes, seeds and synchronisation belong to the workload, so the three cannot disagree on what was measured.

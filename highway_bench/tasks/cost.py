@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
@@ -13,12 +10,9 @@ from highway_bench.cell import Cell
 from highway_bench.families.parts import count_parameters
 from highway_bench.measure.flops import count_flops, multiply_adds
 from highway_bench.tasks.architecture_network import LAYOUT, meta_network
-from highway_bench.tasks.base import CellCost, Task, cell_by_cell, register_task
+from highway_bench.tasks.base import CellCost, Task, register_task
 from highway_bench.tasks.from_cell import cell_dataset, cell_family
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
-
-if TYPE_CHECKING:
-    from highway_bench.training.checkpoint import CheckpointFolder
 
 
 @register_task
@@ -40,9 +34,6 @@ class Cost(Task):
 
     def cost(self, cell: Cell) -> CellCost:
         return CellCost(0.3 + 0.03 * cell.depth)  # no bytes: nothing is stored
-
-    def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
-        return cell_by_cell(cells, self.measure_cell)
 
     def measure_cell(self, cell: Cell) -> Outcome:
         """The counts of one cell's network."""

@@ -6,21 +6,17 @@ the bytes requested of the allocator.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from torch import Tensor
 
 from highway_bench.cell import Cell
 from highway_bench.measure.memory import measure_memory
 from highway_bench.tasks._step import StackStep
-from highway_bench.tasks.base import CellCost, Skip, StepTask, cell_by_cell, register_task
+from highway_bench.tasks.base import CellCost, Skip, StepTask, register_task
 from highway_bench.tasks.from_cell import BUDGET_MISMATCH, budget_mismatch, network_bytes
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.tasks.modes import EXECUTION_MODES
-
-if TYPE_CHECKING:
-    from highway_bench.training.checkpoint import CheckpointFolder
 
 
 @register_task
@@ -48,9 +44,6 @@ class Memory(StepTask):
         if not EXECUTION_MODES[cell.mode].allocates:
             raise Skip("a replayed CUDA graph allocates nothing; its memory is that of eager mode")
         return StackStep(cell)
-
-    def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
-        return cell_by_cell(cells, self.measure_cell)
 
     def measure_cell(self, cell: Cell) -> Outcome:
         """The bytes of one cell's step."""

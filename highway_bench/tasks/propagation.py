@@ -14,8 +14,8 @@ the start, not about the dtype. Steps of padding never count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
 
@@ -26,14 +26,11 @@ from highway_bench.network import Stack, unpadded_steps
 from highway_bench.tasks._layer_measurements import jacobian_measurements, signal_measurements, update_measurements
 from highway_bench.tasks._probe import Probe, data_batch, example_batch, multiply_weights, training_of
 from highway_bench.tasks.architecture_network import ON_DATA, cell_network
-from highway_bench.tasks.base import CellCost, Skip, Task, cell_by_cell, register_task, value_of
+from highway_bench.tasks.base import CellCost, Skip, Task, register_task, value_of
 from highway_bench.tasks.from_cell import BUDGET_MISMATCH, budget_mismatch, cell_family, network_bytes, recipe_from
 from highway_bench.tasks.measurement import Measurement, Metric, Outcome
 from highway_bench.training.recipe import TRAINING
 from highway_bench.words import POSITIVE, Word
-
-if TYPE_CHECKING:
-    from highway_bench.training.checkpoint import CheckpointFolder
 
 PASS, LONGEST_PASS = 6.0, 5e-3  # a pass of a layer in float64: in training steps of that layer, and seconds at most
 PROBE_SEED = 500_000  # plus the cell's seed: inputs must not repeat the random numbers of the weights
@@ -101,9 +98,6 @@ class Propagation(Task):
         layer = min(PASS * cell_family(cell).train_cost.layer_seconds, LONGEST_PASS)
         seconds = 0.02 + layer * cell.depth * (1 + 0.3 * int(cell.recipe.get("steps", 0)))
         return CellCost(seconds, network_bytes(cell))
-
-    def measure(self, cells: Sequence[Cell], checkpoints: CheckpointFolder | None = None) -> Iterator[Outcome]:
-        return cell_by_cell(cells, self.measure_cell)
 
     def measure_cell(self, cell: Cell) -> Outcome:
         """The measurements of one cell's untrained network."""

@@ -84,8 +84,6 @@ def test_the_runs_descriptions_decide_order_labels_and_branches() -> None:
         "zeta",
     ]
     assert about.baseline == "mine"
-    assert about.branch("my-pair") == "mine"
-    assert about.branch("conv-pair") == "conv"
     label = about.metric("heat", "warmth")
     assert (label.heading, label.hint, label.unit, label.percent) == ("how warm", "inside", "K", False)
     assert about.metric("gates", "gates_shut").percent
