@@ -117,31 +117,17 @@ def print_choices(choices: Iterable[Reproduction], *, as_json: bool) -> None:
     """All reproductions, with the options that mean something to each."""
     if as_json:
         entries = [
-            {
-                "name": one.name,
-                "title": one.title,
-                "source": one.source,
-                "options": sorted(one.takes),
-                "scales": one.scales,
-            }
+            {name: getattr(one, name) for name in ("name", "title", "source", "scales")}
+            | {"options": sorted(one.takes)}
             for one in choices
         ]
         print_json({"reproductions": entries})
         return
-    print_table(
-        "Reproductions",
-        ["name", "what", "source", "takes", "scales"],
-        [
-            [
-                one.name,
-                one.title,
-                one.source,
-                " ".join(f"--{word}" for word in sorted(one.takes)),
-                ", ".join(one.scales),
-            ]
-            for one in choices
-        ],
-    )
+    rows = [
+        [one.name, one.title, one.source, " ".join(f"--{word}" for word in sorted(one.takes)), ", ".join(one.scales)]
+        for one in choices
+    ]
+    print_table("Reproductions", ["name", "what", "source", "takes", "scales"], rows)
 
 
 def is_given(context: typer.Context, word: str) -> bool:
@@ -189,25 +175,16 @@ def print_cost(estimate: Estimate, store: Path, claims: Sequence[Claim], *, has_
 
 def claim_entry(claim: Claim) -> dict[str, Any]:
     """A claim as JSON."""
+    same = ("source", "rule", "quantity", "confidence", "guard", "irrefutable", "needs", "least", "unit", "n")
     return {
         "published": claim.statement,
-        "source": claim.source,
         "evidence": str(claim.evidence),
-        "rule": claim.rule,
-        "quantity": claim.quantity,
         "statistic": str(claim.statistic),
-        "confidence": claim.confidence,
-        "guard": claim.guard,
-        "irrefutable": claim.irrefutable,
-        "needs": claim.needs,
-        "least": claim.least,
         "region": region_entry(claim.region),
         "refuted": [region_entry(one) for one in claim.refuted],
-        "unit": claim.unit,
-        "stated": finite({"stated": claim.stated})["stated"],
-        "n": claim.n,
         "version": claim.version.version,
         "date": claim.version.date,
+        **finite({name: getattr(claim, name) for name in (*same, "stated")}),
     }
 
 
@@ -250,17 +227,7 @@ def print_reproduced(reproduced: Reproduced, *, as_json: bool) -> None:
     print_table(
         reproduced.reproduction.title,
         ["published", "evidence", "measured", "verdict", "rule", "power"],
-        [
-            [
-                one.claim.statement,
-                str(one.claim.evidence),
-                one.measured,
-                str(one.verdict),
-                one.claim.rule,
-                one.power_text,
-            ]
-            for one in reproduced.conclusion.findings
-        ],
+        [one.entries for one in reproduced.conclusion.findings],
         note=f"source: {reproduced.reproduction.source}",
     )
     for left in reproduced.reproduction.not_attempted:

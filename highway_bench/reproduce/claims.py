@@ -302,3 +302,9 @@ class Finding:
     def power_text(self) -> str:
         """``power`` in words."""
         return self.claim.power_text(self.power)
+
+    @property
+    def entries(self) -> list[str]:
+        """What is published, its evidence, what was measured, the verdict, the rule and the power, in words."""
+        claim = self.claim
+        return [claim.statement, str(claim.evidence), self.measured, str(self.verdict), claim.rule, self.power_text]

@@ -66,18 +66,7 @@ def markdown(
     lines = [f"# {reproduction.title}", "", f"Source: {reproduction.source}", "", f"Run: {budget(cells)}", ""]
     lines += markdown_table(
         ["published", "evidence", "measured", "verdict", "rule", "power", "source"],
-        [
-            [
-                one.claim.statement,
-                str(one.claim.evidence),
-                one.measured,
-                str(one.verdict),
-                one.claim.rule,
-                one.power_text,
-                one.claim.source,
-            ]
-            for one in outcome.findings
-        ],
+        [[*one.entries, one.claim.source] for one in outcome.findings],
     )
     explained: set[Head] = set()
     for shown in outcome.tables:
