@@ -42,8 +42,6 @@ from tests.report.test_screen import BROWSER
 WORDS: dict[str, Any] = {"depth": 2, "minutes": 2.0, "width": 8, "batch_size": 16, "data": "digits", "workers": 1}
 
 
-SLOW = ("feed-forward", "convolution", "two-modules")
-
 Run = Callable[..., tuple[Advice, Any]]
 
 
@@ -305,7 +303,7 @@ def test_a_layer_of_ones_own_with_its_data_and_loss(layers: str, run: Run) -> No
 
 @pytest.mark.parametrize(
     "name",
-    ["transformer", "refused", *(pytest.param(one, marks=pytest.mark.slow) for one in SLOW)],
+    ["transformer", "refused", pytest.param("feed-forward", marks=pytest.mark.slow)],
 )
 def test_the_advices_of_the_document(name: str, run: Run, examples: str) -> None:
     """Each of them, tiny, as it is written into the document."""
