@@ -48,7 +48,6 @@ class Example:
 
 
 EXAMPLES = (
-    Example("transformer", "transformer", 12),
     Example("feed-forward", "user_layers:feed_forward", 24),
     Example("refused", "user_layers:InHalf", 12, refused=True),
 )

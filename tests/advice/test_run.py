@@ -301,10 +301,7 @@ def test_a_layer_of_ones_own_with_its_data_and_loss(layers: str, run: Run) -> No
     assert all(one.learning != Learning.FAILED for one in advice.results)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["transformer", "refused", pytest.param("feed-forward", marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("name", ["refused", pytest.param("feed-forward", marks=pytest.mark.slow)])
 def test_the_advices_of_the_document(name: str, run: Run, examples: str) -> None:
     """Each of them, tiny, as it is written into the document."""
 
