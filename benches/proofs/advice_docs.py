@@ -48,10 +48,7 @@ class Example:
 
 
 EXAMPLES = (
-    Example("transformer", "transformer", 12),
     Example("feed-forward", "user_layers:feed_forward", 24),
-    Example("convolution", "user_layers:normed_convolution", 20),
-    Example("two-modules", "user_layers:attention_and_mlp", 12),
     Example("refused", "user_layers:InHalf", 12, refused=True),
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -153,10 +152,3 @@ def test_what_cannot_be(name: str, words: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=f"^the {name} architecture {says}") as caught:
         architectures.get(name).build("plain", family, **{"width": 4, "depth": 8, **words})
     assert isinstance(caught.value, Incompatible) == says.startswith("takes")  # a run skips these cells
-
-
-def test_the_page_on_blocks_lists_every_architecture() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "blocks.md").read_text(encoding="utf-8")
-    rows = [line.replace("`", "") for line in page.splitlines() if line.startswith("| `")]
-    for name in architectures:
-        assert any(row.startswith(f"| {name} | {architectures.get(name).summary} |") for row in rows), name
