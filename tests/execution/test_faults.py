@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -193,31 +192,12 @@ def test_the_cgroup_counts_before_the_machine(
     assert oom_kills() == 2
 
 
-def test_megabytes_of_print_reach_no_result(fakes: str, tmp_path: Path, cell: MakeCell) -> None:
+def test_megabytes_of_print_reach_no_result(run: Run, cell: MakeCell, capfd: pytest.CaptureFixture[str]) -> None:
     """What workers print goes to stderr: stdout has the results of the command alone."""
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import sys\n"
-        "from highway_bench.cell import Cell\n"
-        "from highway_bench.execution.runner import run_cells\n"
-        "from highway_bench.results import Store\n"
-        "if __name__ == '__main__':\n"
-        "    cells = [Cell(task='fake', block='plain', family='dense', depth=depth, width=8, nominal_width=8,\n"
-        "                  recipe={'do': 'print', 'megabytes': 3, 'log': sys.argv[2]}) for depth in (1, 2)]\n"
-        "    with Store(sys.argv[1]) as store:\n"
-        "        print(run_cells(cells, store, workers=1, plugins=['runner_fakes']).counts['ok'])\n",
-        encoding="utf-8",
-    )
-    done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "store.sqlite"), str(tmp_path / "log")],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
-    )
-    assert done.stdout == "2\n"
-    assert len(done.stderr) > 12 * 2**20
+    summary = run([cell("print", depth=depth, megabytes=3) for depth in (1, 2)], workers=1)
+    out, err = capfd.readouterr()
+    assert (summary.counts, out) == ({"ok": 2}, "")
+    assert len(err) > 12 * 2**20
 
 
 def test_workers_that_hang_before_they_take_a_job(
