@@ -7,8 +7,10 @@ import os
 import signal
 import sys
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
@@ -16,6 +18,9 @@ from typer.core import TyperGroup
 from highway_bench.errors import BadInput, HighwayBenchError
 from highway_bench.os_names import SIGPIPE
 from highway_bench.terminal import printable, replace_unprintable
+
+if TYPE_CHECKING:
+    from highway_bench.execution.progress import Event
 
 INTERRUPTED = 128 + signal.SIGINT
 PIPE_CLOSED = 128 + SIGPIPE
@@ -35,6 +40,18 @@ class Interrupted(HighwayBenchError):
         again."""
         resumes = "without --rerun the same command resumes" if rerun else "the same command resumes"
         return cls(f"interrupted; finished measurements are in {store}, and {resumes}")
+
+
+@contextmanager
+def measuring(store: Path, *, log: Path | None = None, rerun: str | None = None) -> Iterator[Callable[[Event], None]]:
+    """Shows the progress of measurements that are stored in ``store``, and says after Ctrl-C that they are."""
+    from highway_bench.execution.progress import showing_progress
+
+    try:
+        with showing_progress(log=log) as on_event:
+            yield on_event
+    except KeyboardInterrupt:
+        raise Interrupted.after_storing(store, rerun) from None
 
 
 class Commands(TyperGroup):

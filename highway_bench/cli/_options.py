@@ -28,6 +28,8 @@ Plugins = Annotated[
         help="Import this module, or this .py file, first: it registers your blocks. May be repeated.",
     ),
 ]
+BlockName = Annotated[str, typer.Argument(help="The block, as in 'highway-bench list blocks'.")]
+Layers = Annotated[int, typer.Option(help="Number of layers.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 BlockOptions = Annotated[
     list[str] | None,

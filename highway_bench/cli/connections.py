@@ -22,6 +22,7 @@ from highway_bench.cli._options import (
     ClusterAddress,
     EngineName,
     FamilyOptions,
+    Layers,
     Plugins,
     WorkerCount,
     assignments,
@@ -45,7 +46,7 @@ class For(StrEnum):
 
 def answer(
     kind: Annotated[str, typer.Argument(help="Kind of layer: mlp, convolution, bilstm, transformer, gpt, …")],
-    depth: Annotated[int, typer.Option(help="Number of layers.")] = 12,
+    depth: Layers = 12,
     what: Annotated[For, typer.Option("--for", help="What counts.")] = For.HELD_OUT,
     json: AsJson = False,
 ) -> None:
@@ -72,7 +73,7 @@ def answer(
 
 def export(
     connection: Annotated[str, typer.Argument(help="The connection, as in 'highway-bench list blocks'.")],
-    depth: Annotated[int, typer.Option(help="Number of layers.")] = 12,
+    depth: Layers = 12,
     start: Annotated[str | None, typer.Option(help="How the weights begin; by default, its first start.")] = None,
     json: AsJson = False,
 ) -> None:

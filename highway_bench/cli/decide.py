@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from highway_bench.cli._errors import Interrupted
+from highway_bench.cli._errors import measuring
 from highway_bench.cli._options import (
     AsJson,
     ClusterAddress,
@@ -60,7 +60,6 @@ def decide(
     """
     from highway_bench.decide.protocol import Trainer, get_part
     from highway_bench.decide.tables import tables as decide_tables
-    from highway_bench.execution.progress import showing_progress
     from highway_bench.frames.results import open_results
     from highway_bench.report.format import listed
 
@@ -81,15 +80,12 @@ def decide(
         depths = listed([f"{depth}" for depth in sorted({cell.depth for cell in cells})])
         typer.echo(f"round {number}: {len(cells)} {what} at depth {depths}", err=True)
 
-    try:
-        with showing_progress(log=log_file) as on_event:
-            where = engine_at(engine, address, workers)
-            trainer = Trainer(store, where, workers, on_event, announce, strict_source)
-            chosen = get_part(part, trainer)
-            chosen = chosen.only(family) if family else chosen
-            trainings = trainer.train(chosen)
-    except KeyboardInterrupt:
-        raise Interrupted.after_storing(store) from None
+    with measuring(store, log=log_file) as on_event:
+        where = engine_at(engine, address, workers)
+        trainer = Trainer(store, where, workers, on_event, announce, strict_source)
+        chosen = get_part(part, trainer)
+        chosen = chosen.only(family) if family else chosen
+        trainings = trainer.train(chosen)
     text = f"{len(trainings)} {what} of {len(chosen.candidates)} candidates\nstore: {store}"
     show({"candidates": chosen.table(), what: len(trainings), "store": store}, text, as_json=json)
     if trainer.failures:
@@ -144,7 +140,6 @@ def compare_my_block(
     from highway_bench.comparison.finals import instead_of
     from highway_bench.comparison.my_block import COMMITTED, block_in, chosen_references
     from highway_bench.comparison.my_block import compare_my_block as compare
-    from highway_bench.execution.progress import showing_progress
 
     if dry_run:
         name = block_in(file, block)
@@ -163,22 +158,19 @@ def compare_my_block(
         )
         show({"block": name, "candidates": shapes}, [table], as_json=json)
         return
-    try:
-        with showing_progress() as on_event:
-            compared = compare(
-                file,
-                block=block,
-                part=part,
-                families=family or (),
-                rows=COMMITTED if rows is None else rows,
-                store=store,
-                minutes=minutes,
-                engine=engine_at(engine, address, workers),
-                workers=workers,
-                on_event=on_event,
-            )
-    except KeyboardInterrupt:
-        raise Interrupted.after_storing(store) from None
+    with measuring(store) as on_event:
+        compared = compare(
+            file,
+            block=block,
+            part=part,
+            families=family or (),
+            rows=COMMITTED if rows is None else rows,
+            store=store,
+            minutes=minutes,
+            engine=engine_at(engine, address, workers),
+            workers=workers,
+            on_event=on_event,
+        )
     show(as_dict(compared, store), comparison(compared, store), as_json=json)
     raise typer.Exit(compared.exit_status)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from highway_bench.cli._options import AsJson, BlockOptions, FamilyOptions, Plugins, assignments
+from highway_bench.cli._options import AsJson, BlockName, BlockOptions, FamilyOptions, Plugins, assignments
 from highway_bench.cli._output import Printed, Table, show
 from highway_bench.errors import HighwayBenchError
 
@@ -108,7 +108,7 @@ def text_of(value: Any) -> str:
 
 
 def show_network(
-    block: Annotated[str, typer.Argument(help="The block, as in 'highway-bench list blocks'.")],
+    block: BlockName,
     family: Annotated[str, typer.Option(help="The family, or your own as module:factory.")] = "dense",
     depth: Annotated[int, typer.Option(help="Layers that the block joins.")] = 10,
     width: Annotated[int | None, typer.Option(help="Plain's width; --match decides the block's.")] = None,
@@ -237,7 +237,7 @@ def next_steps(written: NewBlock) -> Iterator[Printed]:
 
 
 def check(
-    name: Annotated[str, typer.Argument(help="The block, as in 'highway-bench list blocks'.")],
+    name: BlockName,
     family: Annotated[
         list[str] | None,
         typer.Option(help="Families, wildcards too, or your own layer as module:factory; by default, all."),

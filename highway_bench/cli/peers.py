@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from highway_bench.cli._errors import Interrupted
+from highway_bench.cli._errors import measuring
 from highway_bench.cli._options import AsJson, StorePath, with_options_of
 from highway_bench.cli._output import Printed, notes, show, write_tables
 from highway_bench.cli.run import named, plain, print_plan
@@ -38,7 +38,6 @@ def peers(
     A peer whose outputs or gradients are not ours is an error, and is not timed. Stored cells are not measured again.
     keras and x-transformers: pip install highway-bench[peers].
     """
-    from highway_bench.execution.progress import showing_progress
     from highway_bench.peers.comparison import plan_of
     from highway_bench.peers.table import peer_table, peer_tables
 
@@ -46,11 +45,8 @@ def peers(
     if dry_run:
         print_plan(plan.estimate(store), store, as_json=json)
         return
-    try:
-        with showing_progress() as on_event:
-            result = plan.run(store, on_event=on_event, command=["highway-bench", *sys.argv[1:]])
-    except KeyboardInterrupt:
-        raise Interrupted.after_storing(store) from None
+    with measuring(store) as on_event:
+        result = plan.run(store, on_event=on_event, command=["highway-bench", *sys.argv[1:]])
     table = peer_table(result.rows)
     written = peer_tables(table)
     if tables is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from highway_bench.cli._errors import Interrupted
+from highway_bench.cli._errors import measuring
 from highway_bench.cli._options import (
     STORE,
     AsJson,
@@ -75,7 +75,6 @@ def run(
     Options narrow or change the profile. Those with several values may be repeated: --depth 10 --depth 50. Stored cells
     are not measured again, so after an interruption the same command resumes.
     """
-    from highway_bench.execution.progress import showing_progress
     from highway_bench.execution.schedule import FAILED
     from highway_bench.plan.plan import Plan
 
@@ -87,19 +86,16 @@ def run(
         estimate = plan.estimate(store, workers=workers, rerun=again, strict_source=strict_source)
         print_plan(estimate, store, as_json=json)
         return
-    try:
-        with showing_progress(log=log_file) as on_event:
-            result = plan.run(
-                store,
-                engine=engine_at(engine, address, workers),
-                workers=workers,
-                rerun=rerun or FAILED,
-                strict_source=strict_source,
-                on_event=on_event,
-                command=["highway-bench", *sys.argv[1:]],
-            )
-    except KeyboardInterrupt:
-        raise Interrupted.after_storing(store, rerun) from None
+    with measuring(store, log=log_file, rerun=rerun) as on_event:
+        result = plan.run(
+            store,
+            engine=engine_at(engine, address, workers),
+            workers=workers,
+            rerun=rerun or FAILED,
+            strict_source=strict_source,
+            on_event=on_event,
+            command=["highway-bench", *sys.argv[1:]],
+        )
     unexpected = result.unexpected if strict else []
     status = Unexpected.exit_status if unexpected else result.summary.exit_status
     print_results(result, store, status, as_json=json, details=details)

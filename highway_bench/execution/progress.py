@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -122,7 +121,7 @@ def showing_progress(
         if log is None:
             yield shown
             return
-        written = opened.enter_context(LogFile(log))
+        written = opened.enter_context(log_file(log))
 
         def both(event: Event) -> None:
             written(event)
@@ -233,43 +232,42 @@ class NotebookOutput(Lines):
         return "█" * filled + "░" * (WIDTH - filled) + " "
 
 
-class LogFile:
-    """Appends the events of a run to the file ``path``; a context manager. Raises ``BadInput`` if it cannot be opened.
+@contextmanager
+def log_file(path: Path) -> Iterator[Callable[[Event], None]]:
+    """Appends the events of a run to the file ``path``, and how it ended. Raises ``BadInput`` if it cannot be opened.
 
     A line is on the disk before the next event. A full disk costs lines of the log, not the run.
     """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        out = path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
+    except (OSError, ValueError) as error:  # ValueError: a null character
+        raise BadInput(f"cannot write the log {path}: {getattr(error, 'strerror', None) or error}") from error
 
-    def __init__(self, path: Path) -> None:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._out = path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
-        except (OSError, ValueError) as error:  # ValueError: a null character
-            raise BadInput(f"cannot write the log {path}: {getattr(error, 'strerror', None) or error}") from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.write("the run has ended" if kind is None else f"the run stopped: {kind.__name__}: {error}")
+    def write(text: str) -> None:
         with suppress(OSError):
-            self._out.close()
+            out.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}Z {printable(text)}\n")
 
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Opened):
-            self.write(planned(event))
-        elif isinstance(event, Finished):
-            why = f": {event.message}" if event.message else ""
-            took = duration(event.seconds)
-            self.write(f"{event.done}/{event.cells} {event.status} in {took}: {event.cell}{why}")
-        else:
-            self.write(f"began {len(event.cells)}: {event.cells[0]}")
-
-    def write(self, text: str) -> None:
-        """Append one line."""
+    try:
+        yield lambda event: write(logged(event))
+    except BaseException as error:
+        write(f"the run stopped: {type(error).__name__}: {error}")
+        raise
+    else:
+        write("the run has ended")
+    finally:
         with suppress(OSError):
-            self._out.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}Z {printable(text)}\n")
+            out.close()
+
+
+def logged(event: Event) -> str:
+    """An event as a line of the log."""
+    if isinstance(event, Opened):
+        return planned(event)
+    if isinstance(event, Started):
+        return f"began {len(event.cells)}: {event.cells[0]}"
+    why = f": {event.message}" if event.message else ""
+    return f"{event.done}/{event.cells} {event.status} in {duration(event.seconds)}: {event.cell}{why}"
 
 
 def failure(event: Finished) -> Text:

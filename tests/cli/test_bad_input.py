@@ -1,4 +1,7 @@
-"""Bad input: one clear line on stderr, exit status 2, no traceback, nothing measured."""
+"""Bad input: one clear line on stderr, exit status 2, no traceback, nothing measured.
+
+What each value may be is tested where it is checked.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,6 @@ LONG = "a" * 300
 CASES = {
     "unknown task": ((*RUN, "thrughput"), "did you mean throughput?"),
     "unknown block": ((*RUN, "--block", "higway"), "did you mean highway, highway-free?"),
-    "wildcard of nothing": ((*RUN, "--block", "zz*"), "'zz*'; known: "),
     "a block that needs another family": (
         (*RUN, "--family", "dense", "--block", "value-residual"),
         "needs the transform of family 'attention'",
@@ -80,19 +82,8 @@ CASES = {
         ("check", "value-residual", "--family", "dense"),
         "needs the transform of family 'attention'",
     ),
-    "unknown family": ((*RUN, "--family", "dens"), "did you mean dense"),
-    "unknown profile": ((*RUN[:1], "--profile", "smok"), "did you mean smoke?"),
-    "unknown data set": ((*RUN, "--dataset", "mnst"), "did you mean mnist"),
-    "nothing like it": ((*RUN, "--dataset", "nope"), "'nope'; known: adding,"),
-    "unknown phase": ((*RUN, "--phase", "forwards"), "did you mean forward"),
-    "unknown mode": ((*RUN, "--mode", "compiled"), "did you mean compile?"),
-    "unknown match": ((*RUN, "--match", "flop"), "did you mean flops?"),
     "depth 0": ((*RUN, "--depth", "0"), "depth must be at least 1"),
-    "negative depth": ((*RUN, "--depth", "-3"), "not -3"),
     "negative seed": ((*RUN, "--seed", "-1"), "seed must be at least 0"),
-    "odd BiLSTM": ((*RUN, "--family", "bilstm", "--width", "7"), "not 7"),
-    "heads": ((*RUN, "--family", "attention", "--width", "6"), "not 6"),
-    "no width": ((*RUN, "--width", "0"), "width must be at least 1"),
     "changed shape": ((*RUN, "--family", "bad_layers:wider"), "shape of its input (vector: (2, 64)"),
     "raising factory": ((*RUN, "--family", "bad_layers:raises"), "RuntimeError: no such layer"),
     "leaving factory": ((*RUN, "--family", "bad_layers:leaves"), "SystemExit: 7"),
@@ -114,22 +105,12 @@ CASES = {
     ),
     "no factory": ((*RUN, "--family", "bad_layers:nothing"), "'bad_layers' has no 'nothing'"),
     "no module": ((*RUN, "--family", "no_layers:make"), "'no_layers'"),
-    "dtype": ((*RUN, "--dtype", "float8"), "did you mean float64, float32"),
-    "device": ((*RUN, "--device", "tpu"), "known: cpu, cuda"),
     "option": ((*RUN, "--block", "highway", "--block-option", "bias=1"), "it has gate_bias"),
     "no heads": ((*RUN, "--family", "attention", "--family-option", "heads=0"), "heads"),
-    "heads of text": ((*RUN, "--family", "attention", "--family-option", "heads=x"), "'x'"),
-    "kernel of text": ((*RUN, "--family", "conv", "--family-option", "kernel=a"), "kernel"),
-    "kind of norm": ((*RUN, "--family", "conv", "--family-option", "norm_kind=foo"), "norm_kind 'foo'; it has"),
-    "activation": ((*RUN, "--family-option", "activation=foo"), "'foo'; it has relu, gelu"),
-    "expansion": ((*RUN, "--family", "mlp", "--family-option", "expansion=0"), "1 or more"),
-    "causal": ((*RUN, "--family", "attention", "--family-option", "causal=yes"), "true or false"),
-    "gate's bias": ((*RUN, "--block-option", "gate_bias=x"), "a number or auto"),
     "kind of layer": ((*RUN, "--family", "bad_layers:fine", "--family-option", "kind=cube"), "has no kind 'cube'"),
     "batch": ((*RUN, "trainability", "--batch-size", "9999"), "batch of 9999"),
     "length of nothing": ((*RUN, "--family", "dense", "--seq-len", "8"), "sequences"),
     "option without value": ((*RUN, "--recipe", "steps"), "write it as name=value"),
-    "recipe word": ((*RUN, "--recipe", "stepz=1"), "did you mean steps"),
     "recipe word of others": (("run", "memory", "--recipe", "steps=1"), "known: none"),
     "recipe value": ((*RUN, "--recipe", "rate=1e400"), "not inf"),
     "recipe digits": ((*RUN, "--recipe", f"rate={'1' * 5_000}"), "not '1111"),

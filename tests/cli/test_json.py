@@ -14,7 +14,7 @@ import pytest
 from typer.main import get_command
 
 from highway_bench.cli import app
-from highway_bench.cli._output import JSON_SCHEMA, print_json
+from highway_bench.cli._output import JSON_SCHEMA, Table, print_json, show
 from highway_bench.execution.runner import Summary
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.request import Request
@@ -497,6 +497,18 @@ def leaves(group: Any, path: tuple[str, ...] = ()) -> set[str]:
 def test_every_command_is_there_and_prints_json() -> None:
     named = {case.partition(" --")[0] for case in COMMANDS}
     assert named == leaves(get_command(app)) - WITHOUT_JSON | {"reproduce flops", "reproduce inits"}
+
+
+def test_a_result_is_printed_in_one_form_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    def not_asked_for() -> Any:
+        pytest.fail("the other form is not asked for")
+        yield
+
+    show({"value": 1}, not_asked_for(), as_json=True)
+    assert json.loads(capsys.readouterr().out)["value"] == 1
+    show(not_asked_for, ["a\x1b[2J", Table("Cells", ["name"], [["[red]"], [None]])], as_json=False)
+    first, title, *_, name, empty = capsys.readouterr().out.splitlines()
+    assert (first, title.strip(), name.strip(), empty.strip()) == ("a\\x1b[2J", "Cells", "[red]", "")
 
 
 def test_what_json_lacks_is_no_text() -> None:

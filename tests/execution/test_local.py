@@ -58,8 +58,7 @@ def test_every_cell_ends_once(job: MakeJob, trials: MakeCells) -> None:
     assert statuses(events) == {0: "ok", 1: "crashed", 2: "failed", 3: "crashed"}
 
 
-@pytest.mark.parametrize("code", [0, 3])
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("code", "workers"), [(0, 1), (0, 2), (3, 1)])
 def test_workers_that_end_while_they_start(
     job: MakeJob, trials: MakeCells, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, workers: int
 ) -> None:

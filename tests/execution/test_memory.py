@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from highway_bench.provenance.free_memory import USABLE, gib
 from highway_bench.results import Store
 from highway_bench.tasks import tasks
 from highway_bench.tasks.predicted_costs import predicted_bytes
+from tests.inline_engine import InlineEngine
 
 MEMORY = Cell(
     task="memory", block="plain", family="dense", depth=2, width=8, nominal_width=8, batch_size=4, phase="train-step"
@@ -36,9 +38,9 @@ def free(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return set_to
 
 
-def test_a_run_has_a_row_for_it_and_goes_on(store: Store) -> None:
+def test_a_run_has_a_row_for_it_and_goes_on(store: Store, tmp_path: Path) -> None:
     deep = MEMORY.but(depth=10**9)
-    run_cells([deep, MEMORY], store, workers=1)
+    run_cells([deep, MEMORY], store, engine=InlineEngine(tmp_path))
     rows = store.frame().set_index("depth")
     assert set(rows.loc[deep.depth, "status"]) == {"oom"}
     assert all(message.startswith("not run: it needs about ") for message in rows.loc[deep.depth, "message"])

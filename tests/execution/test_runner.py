@@ -17,7 +17,9 @@ from highway_bench.execution.runner import Summary
 from highway_bench.execution.schedule import Schedule
 from highway_bench.provenance import identity
 from highway_bench.provenance.processor import processor
-from highway_bench.results import COLUMNS, Store
+from highway_bench.results import COLUMNS, Status, Store, export_runs, import_rows
+from highway_bench.tasks import tasks
+from tests.combinations import TASKS
 
 MakeCell = Callable[..., Cell]
 Run = Callable[..., Summary]
@@ -292,3 +294,48 @@ def test_a_row_names_the_machine_that_its_cell_ran_on(
             f"ran on {there.machine} with torch {there.torch}, "
             f"but was planned for {here.machine} with torch {here.torch}"
         )
+
+
+@pytest.mark.parametrize(
+    ("rerun", "again"),
+    [
+        ("failed", {3}),
+        ("all", {1, 2, 3}),
+        ("depth 2", {2, 3}),
+        ("fake plain*depth [12]", {1, 2, 3}),
+        ("highway*", {2, 3}),
+    ],
+)
+def test_what_is_measured_again(run: Run, cell: MakeCell, log: Path, rerun: str, again: set[int]) -> None:
+    cells = [cell(depth=1), cell(depth=2), cell("raise", depth=3)]
+    if rerun == "highway*":
+        cells[1] = cell(depth=2, block="highway")
+    run(cells)
+    log.write_text("")
+    run(cells, rerun=rerun)
+    assert {int(line.split()[1]) for line in log.read_text().splitlines()} == again
+
+
+@pytest.mark.parametrize("rerun", ["depth 7", ""])
+def test_a_pattern_of_no_cell(run: Callable[..., Summary], store: Store, cell: Callable[..., Cell], rerun: str) -> None:
+    with pytest.raises(BadInput, match=f"no cell of this run has '{rerun}' in its name"):
+        run([cell()], rerun=rerun)
+    assert store.runs() == {}
+
+
+def test_a_store_of_imported_rows_goes_on(run: Run, store: Store, cell: MakeCell, tmp_path: Path) -> None:
+    cells = [cell(seed=seed) for seed in range(3)] + [cell("diverge"), cell("raise"), cell("skip")]
+    first = run(cells)
+    export_runs(store, tmp_path / "rows")
+    import_rows(tmp_path / "elsewhere.sqlite", tmp_path / "rows")
+    with Store(tmp_path / "elsewhere.sqlite") as elsewhere:
+        assert sorted(map(str, elsewhere.rows())) == sorted(map(str, store.rows()))
+        assert elsewhere.runs() == store.runs()
+        again = run([*cells, cell(seed=3)], store=elsewhere)
+        assert (again.stored, again.measured) == (5, 2)  # the failure is measured again, and the new cell
+        assert again.digests | first.digests == again.digests
+    assert first.counts == {Status.OK: 3, Status.DIVERGED: 1, Status.FAILED: 1, Status.SKIPPED: 1}
+
+
+def test_only_tasks_that_read_a_clock_or_an_allocator_are_meters() -> None:
+    assert {name for name in TASKS if tasks.get(name).meter} == {"throughput", "memory"}

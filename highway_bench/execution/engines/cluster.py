@@ -23,7 +23,6 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from highway_bench.by_value import PICKLED
@@ -145,9 +144,7 @@ class RayEngine:
             self._opened = opened.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._opened:
             self._cancel()
 
