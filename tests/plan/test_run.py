@@ -48,7 +48,7 @@ class Recording:
 def test_run_without_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     words: dict[str, Any] = {"profile": "smoke", "block": ["plain", "highway"], "family": "dense", "depth": 1}
-    rows = hb.run("memory", workers=1, store=None, **words).rows
+    rows = hb.run("memory", engine=Recording(), store=None, **words).rows
     assert list(tmp_path.iterdir()) == []
     assert set(rows["block"]) == {"plain", "highway"}
     assert set(rows["status"]) == {"ok"}
