@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -144,53 +143,72 @@ Hits = Mapping[int, Mapping[int, float]]
 miss."""
 
 
+def runs_of(arm: Arm, ended: pd.DataFrame) -> pd.DataFrame:
+    return ended[(ended["family"] == arm.family) & (ended["block"] == arm.block)]
+
+
 def hits_of(arm: Arm, ended: pd.DataFrame) -> Hits:
     """One arm's hits."""
-    own = ended[(ended["family"] == arm.family) & (ended["block"] == arm.block)]
+    own = runs_of(arm, ended)
     by_length: dict[int, dict[int, float]] = {}
     for length, seed, hit in zip(own["seq_len"], own["seed"], own["hit"], strict=True):
         by_length.setdefault(int(length), {})[int(seed)] = float(hit)
     return dict(sorted(by_length.items()))
 
 
-# ------------------------------------------------------------------------------------------------------- findings
-
-
-class Contest(NamedTuple):
-    """The hits of attention (``near``) and of a BiLSTM (``far``), the budget of a run in steps, and in words the
-    parameters of both and how often each BiLSTM hits the longest sequences."""
-
-    near: Hits
-    far: Hits
-    budget: int
-    sizes: str
-    lstms: str
-
-    @classmethod
-    def of(cls, attention: Arm, lstm: Arm, budget: int, ended: pd.DataFrame) -> Contest:
-        sizes = " against ".join(_parameters(arm, ended) for arm in (attention, lstm))
-        longest = {block: hits_of(Arm("bilstm", block), ended).get(LONG, {}) for block in FAMILIES["bilstm"]}
-        reached = [
-            f"{block} at {sum(map(math.isfinite, hits.values()))} of {len(hits)}" for block, hits in longest.items()
-        ]
-        lstms = f"BiLSTMs reach T = {LONG} with {' and with '.join(reached)} seeds"
-        return cls(hits_of(attention, ended), hits_of(lstm, ended), budget, f"with {sizes} parameters", lstms)
-
-    @property
-    def untrained(self) -> str:
-        """The reason why a longer T decides nothing: an arm misses the shortest at more than half of its seeds."""
-        trained = Trained("hit", Region(most=self.budget, closed=True), f"a hit at T = {SHORT}")
-        arms = {"attention": self.near, "the BiLSTM": self.far}
-        runs = {who: [{"hit": step} for step in own.get(SHORT, {}).values()] for who, own in arms.items()}
-        return next(filter(None, (untrained(who, own, trained) for who, own in runs.items())), "")
+# ---------------------------------------------------------------------------------------------------------- claims
 
 
 def claims_of(attention: Arm, lstm: Arm, budget: int, common: dict[str, Any]) -> list[Claim]:
     """The claims on two arms: which hits the longest sequences, and whose steps grow more with length."""
-    pair = partial(Contest.of, attention, lstm, budget)
+    steps = f"{count(budget)} steps"
+    criterion = Trained("hit", Region(most=budget, closed=True), f"a hit at T = {SHORT}")
+
+    def not_trained(near: Hits, far: Hits) -> str:
+        """The reason why a longer T decides nothing: an arm misses the shortest at more than half of its seeds."""
+        arms = {"attention": near, "the BiLSTM": far}
+        runs = {who: [{"hit": step} for step in own.get(SHORT, {}).values()] for who, own in arms.items()}
+        return next(filter(None, (untrained(who, own, criterion) for who, own in runs.items())), "")
+
+    def parameters(ended: pd.DataFrame) -> str:
+        sizes = [count(runs_of(arm, ended)["params"].max()) for arm in (attention, lstm)]
+        return f"with {' against '.join(sizes)} parameters"
+
+    def easier(ended: pd.DataFrame, confidence: float) -> Observation:
+        hits = [hits_of(arm, ended) for arm in (attention, lstm)]
+        near, far = (list(own.get(LONG, {}).values()) for own in hits)
+        if not (near and far):
+            return Observation()
+        ours, others = ((sum(map(math.isfinite, own)), len(own)) for own in (near, far))
+        nobody = f"neither learns T = {LONG} in {steps}" if not ours[0] + others[0] else ""
+        longest = {block: hits_of(Arm("bilstm", block), ended).get(LONG, {}).values() for block in FAMILIES["bilstm"]}
+        reached = [f"{block} at {sum(map(math.isfinite, own))} of {len(own)}" for block, own in longest.items()]
+        return Observation(
+            decisive=[rate_difference(f"T = {LONG}", ours, others, confidence)],
+            note=f"{steps_text(near)} against {steps_text(far)}, {parameters(ended)}; BiLSTMs reach T = {LONG} with "
+            f"{' and with '.join(reached)} seeds",
+            untestable=not_trained(*hits) or nobody,
+        )
+
+    def grows(ended: pd.DataFrame, confidence: float) -> Observation:
+        hits = [hits_of(arm, ended) for arm in (attention, lstm)]
+        near, far = (growths(own, budget) for own in hits)
+        both = sorted(set(near) & set(far))
+        if not both:
+            return Observation()
+        larger = sum(far[seed].low > near[seed].high for seed in both)
+        unknown = len(both) - larger - sum(far[seed].high < near[seed].low for seed in both)
+        between = f"T = {SHORT} to {GROWN}"
+        at_most = rate(f"{between}, with those of unknown order", larger + unknown, len(both), confidence)
+        return Observation(
+            decisive=[rate(between, larger, len(both), confidence)],
+            against=[at_most] if unknown else None,
+            note=f"{_factors(near)} against {_factors(far)}, {parameters(ended)}",
+            untestable=not_trained(*hits) or ("the order is unknown at every seed" if unknown == len(both) else ""),
+        )
+
     who = f"adding, {attention} against {lstm}"
     guard = f"if either misses T = {SHORT} at more than half of its seeds"
-    steps = f"{count(budget)} steps"
     return [
         Claim(
             statement=f"{who}: the shorter the path, the easier a long range is learnt",
@@ -201,7 +219,7 @@ def claims_of(attention: Arm, lstm: Arm, budget: int, common: dict[str, Any]) ->
             statistic=Statistic.RATES,
             region=Region(least=0.0),
             guard=f"{guard}, or both miss T = {LONG} at every seed",
-            observe=lambda ended, confidence: _easier(pair(ended), confidence),
+            observe=easier,
             **common,
         ),
         Claim(
@@ -216,46 +234,10 @@ def claims_of(attention: Arm, lstm: Arm, budget: int, common: dict[str, Any]) ->
             statistic=Statistic.RATE,
             region=Region(least=50.0),
             guard=f"{guard}, or the order is unknown at every seed",
-            observe=lambda ended, confidence: _grows(pair(ended), confidence),
+            observe=grows,
             **common,
         ),
     ]
-
-
-def _parameters(arm: Arm, ended: pd.DataFrame) -> str:
-    own = ended[(ended["family"] == arm.family) & (ended["block"] == arm.block)]
-    return count(own["params"].max())
-
-
-def _easier(contest: Contest, confidence: float) -> Observation:
-    near, far = (list(own.get(LONG, {}).values()) for own in (contest.near, contest.far))
-    if not (near and far):
-        return Observation()
-    ours, others = ((sum(map(math.isfinite, steps)), len(steps)) for steps in (near, far))
-    nobody = f"neither learns T = {LONG} in {count(contest.budget)} steps" if not ours[0] + others[0] else ""
-    return Observation(
-        decisive=[rate_difference(f"T = {LONG}", ours, others, confidence)],
-        note=f"{steps_text(near)} against {steps_text(far)}, {contest.sizes}; {contest.lstms}",
-        untestable=contest.untrained or nobody,
-    )
-
-
-def _grows(contest: Contest, confidence: float) -> Observation:
-    near, far = (growths(own, contest.budget) for own in (contest.near, contest.far))
-    both = sorted(set(near) & set(far))
-    if not both:
-        return Observation()
-    larger = sum(far[seed].low > near[seed].high for seed in both)
-    smaller = sum(far[seed].high < near[seed].low for seed in both)
-    unknown = len(both) - larger - smaller
-    between = f"T = {SHORT} to {GROWN}"
-    at_most = rate(f"{between}, with those of unknown order", larger + unknown, len(both), confidence)
-    return Observation(
-        decisive=[rate(between, larger, len(both), confidence)],
-        against=[at_most] if unknown else None,
-        note=f"{_factors(near)} against {_factors(far)}, {contest.sizes}",
-        untestable=contest.untrained or ("the order is unknown at every seed" if unknown == len(both) else ""),
-    )
 
 
 def growths(hits: Hits, budget: int) -> dict[int, Interval]:
