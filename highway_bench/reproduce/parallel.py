@@ -296,7 +296,7 @@ def _flat(table: pd.DataFrame, _: float, *, device: str) -> Observation:
 def _shown(table: pd.DataFrame, note: str) -> column.Shown:
     """The table with one row per length, which has the columns of both families."""
     wide = table.pivot_table(index="length", columns="family", values=["step", "low", "high", "share", "flops"])
-    wide.columns = [f"{family}_{name}" for name, family in wide.columns]
+    wide.columns = wide.columns.map(lambda key: f"{key[1]}_{key[0]}")  # family and value
     columns = [column.whole("length", "n")]
     for family, name in FAMILIES.items():
         columns += [
