@@ -12,7 +12,7 @@ from highway_bench.report.figures.base import dodge, head, joined, legend, log_a
 from highway_bench.report.figures.drawing import DOTS_BELOW, intervals, seed_dots
 from highway_bench.report.format import signed, three
 from highway_bench.report.style import styles as styles_of
-from highway_bench.reproduce.arms import RATE_COLUMNS
+from highway_bench.reproduce.arms import RATE_COLUMNS, run_record
 from highway_bench.reproduce.quantities import mean
 
 ARM = ["corpus", "depth", "block"]
@@ -31,16 +31,12 @@ def shown(runs: pd.DataFrame, gains: pd.Series, note: str) -> column.Shown:
             "corpus": corpus,
             "depth": depth,
             "block": block,
-            "width": part["width"].max(),
-            "params": part["params"].max(),
             "n": len(part),
             "chance": part["chance"].max(),
             "train_accuracy": part["train_accuracy"].mean(),
             "gain": gains.get((corpus, depth, block), math.nan),
             "diverged": int(part["diverged"].sum()),
-            "rate": part["rate"].median(),
-            "edge": part["edge"].iloc[0],
-            "step_seconds": part["step_seconds"].median(),
+            **run_record(part),
             **mean("", part["test_accuracy"]).columns("accuracy"),
         }
         for (corpus, depth, block), part in runs.groupby(ARM, sort=False)

@@ -1,16 +1,14 @@
-"""What the searches of ``figure1`` found: their table, best loss by depth, and the expected best loss of k trials."""
+"""What the searches of ``figure1`` found: their table, and the figure of the best loss by depth."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import median
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import MaxNLocator
 
 from highway_bench.data import make_dataset
 from highway_bench.frames.rows import groups, recipe_of
@@ -26,7 +24,6 @@ from highway_bench.results.schema import OUTCOMES
 from highway_bench.success.judging import THRESHOLD
 
 ARMS = ("plain", "highway")
-COLUMNS = 2  # of panels by depth
 CHANCE = make_dataset("mnist-5k").chance_loss  # of the constant predictor; the larger data set's is equal within 0.1 %
 
 Trials = dict[tuple[str, int], Array]
@@ -128,7 +125,7 @@ def best(records: Sequence[column.Record]) -> Picture:
             part = [record for record in records if record["block"] == arm]
             at = [depths.index(record["depth"]) + dodge(number, len(ARMS), 0.12) for record in part]
             style = styles[arm]
-            expected = [_finite(record["expected"]) for record in part]
+            expected = [loss if math.isfinite(loss) else math.nan for loss in (record["expected"] for record in part)]
             lowest = [record["best"] for record in part]
             axes.plot(at, expected, color=style.colour, marker=style.marker, linestyle=style.dash, linewidth=1.2)
             axes.plot(at, lowest, color=style.colour, marker="_", markersize=12, markeredgewidth=1.6, linestyle="")
@@ -164,43 +161,3 @@ def best(records: Sequence[column.Record]) -> Picture:
         "one position.",
         figure,
     )
-
-
-def best_of(trials: Trials) -> Picture:
-    """The expected best loss of k trials against k: one panel per depth, both arms in each."""
-    styles = {arm: replace(style, marker="") for arm, style in styles_of(ARMS).items()}
-    depths = sorted({depth for _, depth in trials})
-    title = "Expected best loss against the number of trials"
-    with settings():
-        figure, all_axes = panels(len(depths), COLUMNS, 1.9, sharex=True, sharey=True)
-        for axes, depth in zip(all_axes, depths, strict=True):
-            for arm, style in styles.items():
-                losses = trials.get((arm, depth), np.array([]))
-                numbers = range(1, len(losses) + 1)
-                expected = [_finite(10 ** float(expected_best(losses, k))) for k in numbers]
-                axes.plot(numbers, expected, color=style.colour, linestyle=style.dash)
-            axes.set_title(f"{depth} layers")
-            rightmost = depth == depths[-1] or depths.index(depth) % COLUMNS == COLUMNS - 1
-            reference_losses(axes, CHANCE, THRESHOLD * CHANCE, side="outside", named=rightmost)
-        for axes in all_axes:
-            log_axis(axes, "y")
-        for axes in all_axes[-COLUMNS:]:
-            axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-            axes.set_xlabel("trials")
-        figure.supylabel("expected best loss, nat (log)", fontsize=9)
-        head(figure, title)
-        legend(figure, styles, lines=True)
-    return Picture(
-        "figure1-best-of-k",
-        title,
-        f"{title}, at {joined([f'{depth} layers' for depth in depths])}",
-        "Geometric mean over all draws of k of the trials. Draws whose trials all diverged do not count, and a line "
-        "begins where they are fewer than half. Dotted: the loss of a constant prediction (chance) and the threshold "
-        "of success.",
-        figure,
-    )
-
-
-def _finite(loss: float) -> float:
-    """A loss to draw; NaN if it is infinite."""
-    return loss if math.isfinite(loss) else math.nan

@@ -233,6 +233,17 @@ class TunedReproduction(Reproduction):
         return list(dict.fromkeys(known))
 
 
+def run_record(runs: pd.DataFrame) -> dict[str, Any]:
+    """What the ``ended_runs`` of one arm have in common, and the median time of a step, as columns of a table."""
+    return {
+        "width": runs["width"].max(),
+        "params": runs["params"].max(),
+        "rate": runs["rate"].median(),
+        "edge": runs["edge"].iloc[0],
+        "step_seconds": runs["step_seconds"].median(),
+    }
+
+
 def trainings_of(values: Mapping[Cell, Metrics]) -> dict[Cell, TrainingEnd]:
     """How the trainings among ``values`` ended; the loss of one that diverged is NaN there and ``None`` here."""
     losses = {cell: metrics["final_loss"] for cell, metrics in values.items() if "final_loss" in metrics}

@@ -13,7 +13,7 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.report.format import listed, three
-from highway_bench.reproduce._figure1_trials import ARMS, Trials, best, best_of, losses_by_trial, records_of, shown
+from highway_bench.reproduce._figure1_trials import ARMS, Trials, best, losses_by_trial, records_of, shown
 from highway_bench.reproduce.arms import left_chance, trained, untrained
 from highway_bench.reproduce.base import Evaluated, NotAttempted, Reproduction, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
@@ -272,7 +272,7 @@ class Figure1(Reproduction):
         trials = losses_by_trial(rows)
         records = records_of(rows, trials)
         steps = {(record["block"], record["depth"]): record["steps"] for record in records}
-        return (trials, steps), [shown(records)], [best(records), best_of(trials)] if records else []
+        return (trials, steps), [shown(records)], [best(records)] if records else []
 
 
 def _lowest(short: str, version: RuleVersion) -> Claim:

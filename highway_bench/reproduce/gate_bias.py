@@ -57,7 +57,7 @@ ACCURACY = 0.1  # points: a published accuracy is reached within them
 ByBias = Mapping[float, ArmRuns]
 ByDepth = Mapping[int, ByBias]
 """The runs by layers and gate bias."""
-Measured = tuple[ByDepth, Mapping[Cell, Metrics]]
+BiasRuns = tuple[ByDepth, Mapping[Cell, Metrics]]
 """The runs of the guideline, and the metrics of the networks of the table."""
 
 
@@ -177,7 +177,7 @@ def _layers(request: Request) -> Sequence[int]:
 def _guideline(layers: int, design: Mapping[str, Any]) -> Claim:
     advised = GUIDELINE[layers]
 
-    def observe(data: Measured, confidence: float) -> Observation:
+    def observe(data: BiasRuns, confidence: float) -> Observation:
         arms = data[0][layers]
         runs = arms[advised]
         others = {bias: own for bias, own in arms.items() if bias != advised and own and runs}
@@ -223,7 +223,7 @@ def unbeaten(arms: ByBias, confidence: float) -> list[float]:
 
 
 def _accuracy(width: int, cell: Cell) -> Claim:
-    def observe(data: Measured, _: float) -> Observation:
+    def observe(data: BiasRuns, _: float) -> Observation:
         accuracy = 100 * data[1][cell].get("test_accuracy", math.nan)
         return Observation(
             decisive=[Quantity.exact("accuracy", accuracy, "%")],

@@ -16,7 +16,7 @@ from highway_bench.measure.statistics import Interval, wilson
 from highway_bench.plan.settings import FIRST_ADAMW_RATES
 from highway_bench.report import columns as column
 from highway_bench.report.format import between, count, three
-from highway_bench.reproduce.arms import RATE_COLUMNS, Trained, TunedReproduction, untrained
+from highway_bench.reproduce.arms import RATE_COLUMNS, Trained, TunedReproduction, run_record, untrained
 from highway_bench.reproduce.base import Evaluated, NotAttempted, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.reproduce.quantities import Region, Statistic, mean, rate, rate_difference
@@ -290,13 +290,9 @@ def _shown(runs: pd.DataFrame, note: str) -> column.Shown:
                 "length": length,
                 "family": family,
                 "block": block,
-                "width": part["width"].max(),
-                "params": part["params"].max(),
-                "rate": part["rate"].median(),
-                "edge": part["edge"].iloc[0],
                 "hits": f"{hits} of {len(part)} {between(*wilson(hits, len(part)))}",
                 "steps": steps_text(list(part["hit"])),
-                "step_seconds": part["step_seconds"].median(),
+                **run_record(part),
                 **mean("", part["final_loss"] / chance, unit="×").columns("relative"),
             }
         )

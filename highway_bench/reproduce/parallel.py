@@ -14,7 +14,7 @@ from scipy import stats
 from highway_bench.cell import Cell
 from highway_bench.families import make_family
 from highway_bench.frames.rows import of_task, rows_of, samples_of
-from highway_bench.measure.statistics import CONFIDENCE, IntervalEstimate, median_interval
+from highway_bench.measure.statistics import CONFIDENCE, median_interval
 from highway_bench.report import columns as column
 from highway_bench.report.format import listed, quantity
 from highway_bench.reproduce.base import Evaluated, Reproduction, register_reproduction
@@ -198,14 +198,14 @@ def times(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(records, columns=COLUMNS)
 
 
-def exponent(table: pd.DataFrame, family: str, *, least: int = 0, most: int = LENGTHS[-1]) -> IntervalEstimate:
+def exponent(table: pd.DataFrame, family: str, *, least: int = 0, most: int = LENGTHS[-1]) -> Quantity:
     """The exponent of a family's step time in the length, between two lengths; NaN with fewer than three lengths."""
     own = table[(table["family"] == family) & table["length"].between(least, most)]
     if len(own) < 3:
-        return IntervalEstimate(math.nan, math.nan, math.nan, len(own))
+        return Quantity(FAMILIES[family], math.nan, math.nan, math.nan, len(own))
     fit = stats.linregress(np.log(own["length"]), np.log(own["step"]))
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(own) - 2) * fit.stderr)
-    return IntervalEstimate(float(fit.slope), float(fit.slope) - half, float(fit.slope) + half, len(own))
+    slope, half = float(fit.slope), float(stats.t.ppf((1 + CONFIDENCE) / 2, len(own) - 2) * fit.stderr)
+    return Quantity(FAMILIES[family], slope, slope - half, slope + half, len(own))
 
 
 def crossing(table: pd.DataFrame) -> float | None:
@@ -232,14 +232,14 @@ def crossing(table: pd.DataFrame) -> float | None:
 
 
 def _recurrent(table: pd.DataFrame, _: float) -> Observation:
-    return Observation(decisive=[Quantity.of("BiLSTM", exponent(table, "bilstm", least=FROM))])
+    return Observation(decisive=[exponent(table, "bilstm", least=FROM)])
 
 
 def _quadratic(table: pd.DataFrame, _: float) -> Observation:
     ours, other = (exponent(table, family, least=QUADRATIC_FROM) for family in FAMILIES)
     return Observation(
         decisive=[apart("difference", ours, other)],
-        reported=[Quantity.of("attention", ours), Quantity.of("BiLSTM", other)],
+        reported=[ours, other],
         note=f"attention's FLOP, projections included, grow as n to the {_flop_exponent(QUADRATIC_FROM):.2f}",
     )
 
@@ -287,21 +287,16 @@ def _flat(table: pd.DataFrame, _: float, *, device: str) -> Observation:
         return Observation(untestable=text)
     ours, other = (exponent(table, family, most=FLAT_TO) for family in FAMILIES)
     return Observation(
-        decisive=[Quantity.of("attention", ours)],
-        reported=[Quantity.of("BiLSTM", other)],
+        decisive=[ours],
+        reported=[other],
         untestable="" if ours.low > FLAT or other.low > FLAT else "BiLSTM's time hardly grows either",
     )
 
 
 def _shown(table: pd.DataFrame, note: str) -> column.Shown:
     """The table with one row per length, which has the columns of both families."""
-    values = ("step", "low", "high", "share", "flops")
-    by_length: dict[int, dict[str, float]] = {}
-    for record in rows_of(table):
-        own = by_length.setdefault(record["length"], {"length": record["length"]})
-        own |= {f"{record['family']}_{name}": record[name] for name in values}
-    wide = pd.DataFrame([by_length[length] for length in sorted(by_length)])
-    wide = wide.reindex(columns=["length", *(f"{family}_{name}" for family in FAMILIES for name in values)])
+    wide = table.pivot_table(index="length", columns="family", values=["step", "low", "high", "share", "flops"])
+    wide.columns = wide.columns.map(lambda key: f"{key[1]}_{key[0]}")  # family and value
     columns = [column.whole("length", "n")]
     for family, name in FAMILIES.items():
         columns += [
@@ -316,4 +311,4 @@ def _shown(table: pd.DataFrame, note: str) -> column.Shown:
             column.number(f"{family}_flops", f"{name}, work", "FLOP", "forward, one layer, one item"),
             column.percent(f"{family}_share", f"{name}, of the roofline"),
         ]
-    return column.shown("parallel-step-time", "Step time by sequence length", wide, columns, note=note)
+    return column.shown("parallel-step-time", "Step time by sequence length", wide.reset_index(), columns, note=note)

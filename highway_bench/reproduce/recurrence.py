@@ -13,7 +13,7 @@ from highway_bench.decide.candidate import Candidate
 from highway_bench.plan.settings import FIRST_ADAMW_RATES
 from highway_bench.report import columns as column
 from highway_bench.report.format import count
-from highway_bench.reproduce.arms import RATE_COLUMNS, TunedReproduction
+from highway_bench.reproduce.arms import RATE_COLUMNS, TunedReproduction, run_record
 from highway_bench.reproduce.base import Evaluated, NotAttempted, register_reproduction
 from highway_bench.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.reproduce.long_range import steps_text
@@ -173,9 +173,7 @@ def _shown(arms: Mapping[tuple[int, str], pd.DataFrame], steps: int) -> column.S
             "succeeded": f"{int(own['success'].sum())} of {len(own)}",
             "steps": steps_text(list(own["steps_to_threshold"].fillna(float("inf")))),
             "loss": own["final_loss"].median(),
-            "rate": own["rate"].median(),
-            "edge": own["edge"].iloc[0],
-            "params": own["params"].max(),
+            **run_record(own),
         }
         for (length, block), own in arms.items()
         if len(own)

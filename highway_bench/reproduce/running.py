@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -67,21 +67,14 @@ def cost(
     Raises ``UnknownName`` for a scale that the reproduction does not have, ``BadInput`` for a missing device, and if
     the largest network to measure does not fit in its memory.
     """
-    return _planned(name, request, store, workers, rerun, strict_source)[1]
-
-
-def _planned(
-    name: str, request: Request, store: AnyPath | None, workers: int | None, rerun: str, strict_source: bool
-) -> tuple[Plan, Estimate]:
-    """The plan of the reproduction's cells with its estimate. Raises as ``cost`` does."""
     reproduction = reproductions.get(name)
     reproduction.scale_of(request)
     check_device(request.device)
-    plan = Plan(tuple(reproduction.cells(request)), reproduction.plugins)
-    usual = replace(plan, cells=tuple(reproduction.usual_cells(request, stored_rows(reproduction, request, store))))
-    estimate = usual.estimate(store, workers=workers, rerun=rerun, strict_source=strict_source)
+    usual = reproduction.usual_cells(request, stored_rows(reproduction, request, store))
+    plan = Plan(tuple(usual), reproduction.plugins)
+    estimate = plan.estimate(store, workers=workers, rerun=rerun, strict_source=strict_source)
     check_memory(name, request, estimate.bytes)
-    return plan, estimate
+    return estimate
 
 
 def stored_rows(reproduction: Reproduction, request: Request, path: AnyPath | None) -> pd.DataFrame:
@@ -133,15 +126,15 @@ def reproduce(
     Raises as ``cost`` does, and, before anything is measured, ``BadInput`` for missing data.
     """
     reproduction = reproductions.get(name)
-    plan, _ = _planned(name, request, store, workers, rerun, strict_source)
+    cost(name, request, store=store, workers=workers, rerun=rerun, strict_source=strict_source)
     folder = None if out is None else folder_for(reproduction, request, Path(out))
     with opened(store) as results:
         cells: dict[Cell, None] = {}
         parts: list[RunResult] = []
-        new: Sequence[Cell] = plan.cells
+        new = reproduction.cells(request)
         while new:
             on_round(len(parts) + 1, len(new))
-            part = replace(plan, cells=tuple(new))
+            part = Plan(tuple(new), reproduction.plugins)
             cells |= dict.fromkeys(part.needs)
             again = rerun if any(map(Rerun(rerun).names, part.needs)) else FAILED
             parts.append(

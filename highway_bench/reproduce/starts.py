@@ -33,8 +33,8 @@ SCATTER = 2.0  # layers between seeds that stand still
 SIZES = {"signal": "activation_ratio", "gradient": "gradient_ratio"}
 """What crosses the stack: the signal from the first layer to the last, the gradient back."""
 
-Runs = Sequence[Metrics]
-RunsAtDepth = Mapping[tuple[str, int], Runs]
+StartRuns = Sequence[Metrics]
+RunsAtDepth = Mapping[tuple[str, int], StartRuns]
 """The metrics of the runs of a case, by its name, and a depth."""
 
 
@@ -95,7 +95,7 @@ class AtStart(Reproduction):
         }
 
 
-def size(name: str, runs: Runs, way: str, confidence: float) -> Quantity:
+def size(name: str, runs: StartRuns, way: str, confidence: float) -> Quantity:
     """The geometric mean, with its interval, of the factor by which signal or gradient changes across the stack."""
     return mean(name, [run[SIZES[way]] for run in runs if SIZES[way] in run], confidence, "×")
 
@@ -198,11 +198,11 @@ class Vanishing(AtStart):
         ]
 
 
-def _sizes(runs: Runs, confidence: float) -> Observation:
+def _sizes(runs: StartRuns, confidence: float) -> Observation:
     return Observation(decisive=[size(way, runs, way, confidence) for way in SIZES] if runs else [])
 
 
-def _still(runs: Runs, confidence: float, *, from_the_first: bool = False) -> Observation:
+def _still(runs: StartRuns, confidence: float, *, from_the_first: bool = False) -> Observation:
     counts = [
         0.0 if from_the_first and run.get("still_first") != 1 else run["still_layers"]
         for run in runs

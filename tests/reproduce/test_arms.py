@@ -15,7 +15,6 @@ from highway_bench.reproduce import inits
 from highway_bench.reproduce.arms import (
     ArmRuns,
     Trained,
-    TunedReproduction,
     left_chance,
     loss_record,
     ratio,
@@ -97,7 +96,6 @@ def test_an_untrained_reference() -> None:
 
 
 INITS = reproductions.get("inits")
-assert isinstance(INITS, TunedReproduction)
 REQUEST = Request(seeds=3, device="cpu")
 PAIRS = [pair for pair in inits.PAIRS if pair[1] == "default"]
 ARMS = len(PAIRS)

@@ -13,7 +13,6 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.reproduce import bilstm
-from highway_bench.reproduce.arms import TunedReproduction
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Evidence, Verdict
 from highway_bench.reproduce.request import Request
@@ -21,7 +20,6 @@ from tests.reproduce import conftest
 from tests.reproduce.conftest import C, N, R, U
 
 BILSTM = reproductions.get("bilstm")
-assert isinstance(BILSTM, TunedReproduction)
 CHANCE = 0.5
 NOISE = (0.0, 0.004, -0.004)  # the same at every depth, so differences between depths do not have it
 Accuracies = Mapping[str, Sequence[float]]

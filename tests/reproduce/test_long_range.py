@@ -10,7 +10,6 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.reproduce import long_range
-from highway_bench.reproduce.arms import TunedReproduction
 from highway_bench.reproduce.base import Conclusion, reproductions
 from highway_bench.reproduce.claims import Evidence, Verdict
 from highway_bench.reproduce.request import Request
@@ -18,7 +17,6 @@ from tests.reproduce import conftest
 from tests.reproduce.conftest import A, N, S, U, verdicts
 
 LONG_RANGE = reproductions.get("long-range")
-assert isinstance(LONG_RANGE, TunedReproduction)
 MISS = math.inf
 Steps = Mapping[str, Mapping[int, float]]  # family → length → step of the hit
 
