@@ -78,10 +78,10 @@ class Site:
         return {TABLE: table, FINALS: finals_of(results), PLAIN: every_plain_torch(table)}
 
     def proof(self, name: str) -> str:
-        """The tables of the script ``benches/NAME.py`` for its lines, in Markdown."""
-        lines = self.data / f"{name}.jsonl"
-        judge = import_module(f"benches.{name.replace('-', '_')}").judge
-        return "\n".join(judge(lines)) if lines.is_file() else ABSENT.format(f"nox -s {name}")
+        """The tables of the proof ``name`` for its lines ``NAME-….jsonl``, in Markdown."""
+        lines = next(self.data.glob(f"{name}-*.jsonl"), None)
+        judge = import_module(f"benches.proofs.{name}").judge
+        return "\n".join(judge(lines)) if lines is not None else ABSENT.format(f"nox -s proof -- {name}")
 
     def csv(self, name: str, table: pd.DataFrame | Shown) -> str:
         """A link to a file with ``table``."""
