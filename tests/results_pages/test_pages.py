@@ -190,12 +190,12 @@ def test_numbers_of_a_file_are_exact_if_they_are_whole() -> None:
     ("name", "lines", "row"),
     [
         (
-            "gate-proof",
+            "gate",
             [{"kind": "same", "load": "idle", "boot": "1", "values": {"plain dense 10": [1.0, 0.1]}}] * 30,
             "| idle | ",
         ),
         (
-            "advice-proof",
+            "advice",
             [
                 {
                     "kind": "known",
@@ -215,7 +215,7 @@ def test_a_proof_is_a_table(data: Path, tmp_path: Path, name: str, lines: list[d
     site = Site(data, tmp_path)
     site.data = tmp_path
     assert ABSENT in site.proof(name)
-    (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    (tmp_path / f"{name}-proof.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     table = site.proof(name).strip().splitlines()
     assert table[1].startswith("| --- | --- |")
     assert table[1].count("|") == table[0].count("|")
