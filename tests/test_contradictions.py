@@ -62,6 +62,12 @@ class Tables:
         """The wide table of the connections under the protocol of ``decide``."""
         return wide_table(self.decided)
 
+    def steps(self, kind: str, depth: int) -> dict[str, dict[str, Any]]:
+        """By connection: the ratio of its training step that is quoted for a kind of layer at a depth."""
+        table = self.decided.ratios()
+        own = table[table["family_label"].eq(kind) & table["depth"].eq(depth) & table["phase"].eq("train-step")]
+        return {row["block"]: row for row in rows_of(own[own["mode"].eq("eager")])}
+
 
 @pytest.fixture(scope="module")
 def tables() -> Tables:
@@ -75,6 +81,23 @@ def tables() -> Tables:
     rows = pd.concat(frames, ignore_index=True)
     cells = rows.sort_values("time_utc", kind="stable").drop_duplicates("digest", keep="last")[["digest", "run_id"]]
     return Tables(rows.merge(cells, on=["digest", "run_id"]), runs)  # of a cell, the newest run
+
+
+# --------------------------------------------------------------------------------------------------- 1, 2: costs
+
+
+@pytest.mark.xfail(strict=True, reason="issue 62: the committed costs are of one start; decide --part costs times each")
+def test_the_start_that_is_named_is_the_one_that_was_timed(tables: Tables) -> None:
+    timed = tables.wide[tables.wide["step_ratio"].notna()]
+    assert len(timed)
+    assert timed["start"].eq(timed["timed_start"]).all()
+
+
+@pytest.mark.xfail(strict=True, reason="issue 62: the committed bare sum costs more than those that do more")
+def test_a_bare_sum_costs_no_more_than_one_with_a_scale(tables: Tables) -> None:
+    """Text, 6 layers: rezero is residual with a learned scale."""
+    ratios = tables.steps(TEXT, 6)
+    assert ratios["residual"]["ratio_low"] <= ratios["rezero"]["ratio_high"]
 
 
 # ------------------------------------------------------------------------------------------------- 4, 5: verdicts
