@@ -65,13 +65,13 @@ def title_of(
 
 SETTING_WORDS: Final = {
     "dataset": "{}",
-    "machine_label": "{}",
     "match": "equal {}",
     "nominal_width": "width {:g}",
     "batch_size": "batches of {:g}",
     "seq_len": "length {:g}",
     "dtype": "{}",
     "device": "{}",
+    "machine_label": "{}",  # the longest, and so the first to be cut
 }
 RECIPE_WORDS: Final[Mapping[str, Callable[[Any], str]]] = {
     "steps": "{:,} steps".format,
