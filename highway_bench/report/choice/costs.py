@@ -72,25 +72,27 @@ class Costs:
 
 def costs_of(results: Results) -> pd.DataFrame:
     """What connections cost, trained or not: a row for each ``kind``, the family with its options, ``depth`` and
-    ``connection``, with ``step_ratio`` and its bounds, ``bytes``, and ``bytes_ratio`` to pre-norm's."""
+    ``connection``, at its faster start, with ``step_ratio`` and its bounds, ``bytes``, and ``bytes_ratio`` to
+    pre-norm's. Starts differ in weights alone, of which some make numbers so small that a CPU is slow with them."""
     found = Costs(results)
     cells = pd.concat([table[[*ALIKE, "depth", "block"]] for table in (found.times, found.sizes)])
-    most: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    columns = ["kind", "depth", "step_ratio", "step_ratio_low", "step_ratio_high", "bytes"]
+    most: dict[tuple[str, int], pd.DataFrame] = {}
     for setting, part in groups(cells, [*ALIKE, "depth"]):
-        names = dict.fromkeys(map(without_start, part["block"]))
+        where = setting["family_label"], setting["depth"]
         rows: list[dict[str, Any]] = [
-            {"kind": setting["family_label"], "depth": setting["depth"], "connection": name, "label": name}
-            for name in names
+            {"kind": where[0], "depth": where[1], "connection": without_start(label), "label": label}
+            for label in dict.fromkeys(part["block"])
         ]
         found.add_to(rows, {"nominal_width": None, "batch_size": None} | setting)
-        if len(rows) > len(most.get((setting["family_label"], setting["depth"]), ())):
-            most[setting["family_label"], setting["depth"]] = rows
-    records = []
-    for rows in most.values():
-        reference = next((row["bytes"] for row in rows if row["connection"] == REFERENCE), math.nan)
-        records += [row | {"bytes_ratio": row["bytes"] / reference} for row in rows]
-    columns = ["kind", "depth", "connection", "step_ratio", "step_ratio_low", "step_ratio_high", "bytes", "bytes_ratio"]
-    return pd.DataFrame(records, columns=columns)
+        order = dict.fromkeys(row["connection"] for row in rows)
+        own = pd.DataFrame(rows).reindex(columns=["connection", *columns]).sort_values("step_ratio", kind="stable")
+        own = own.groupby("connection").first().loc[list(order)].reset_index()
+        if len(own) > len(most.get(where, ())):
+            reference = own.loc[own["connection"].eq(REFERENCE), "bytes"]
+            most[where] = own.assign(bytes_ratio=own["bytes"] / (reference.iloc[0] if len(reference) else math.nan))
+    none = pd.DataFrame(columns=["connection", *columns, "bytes_ratio"])
+    return pd.concat(most.values(), ignore_index=True) if most else none
 
 
 def _best_group(table: pd.DataFrame, contest: Mapping[str, Any], depth: int) -> pd.DataFrame:
@@ -109,14 +111,14 @@ def _best_group(table: pd.DataFrame, contest: Mapping[str, Any], depth: int) -> 
 
 
 def _ratios(steps: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
-    """By label: the time of a step over pre-norm's with its interval, from samples that were taken in turn."""
+    """By label: the time of a step over pre-norm's at the same start, or at its first one where that has no such start,
+    with its interval, from samples that were taken in turn."""
     cells = {cell["block"]: cell for cell in rows_of(steps)}
-    reference = next((cell for label, cell in cells.items() if without_start(label) == REFERENCE), None)
-    if reference is None:
-        return {}
-    base, process = samples_of(reference["samples"]), json.loads(reference["paired"])["process"]
+    references = {start_of(label): cell for label, cell in cells.items() if without_start(label) == REFERENCE}
     ratios = {}
-    for label, cell in cells.items():
+    for label, cell in cells.items() if references else ():
+        reference = references.get(start_of(label), next(iter(references.values())))
+        base, process = samples_of(reference["samples"]), json.loads(reference["paired"])["process"]
         own = samples_of(cell["samples"])
         if cell is reference:
             ratios[label] = (1.0, 1.0, 1.0)
