@@ -1,4 +1,4 @@
-"""Record: what is stored with a run beside its rows.
+"""Record: what is stored with a run, in addition to its rows.
 
 Descriptions of its blocks, families, data sets and tasks, which the report reads instead of the registries. And what
 its cells are, coordinate by coordinate, so that a later run can say what is new and what is not asked for.

@@ -1,7 +1,7 @@
 """Descriptions of blocks, families, data sets, tasks and metrics, as a store's runs recorded them, and defaults.
 
 Blocks, families and metrics declare these facts themselves, and each run records them in its store
-(``execution/descriptions.py``). The defaults are for rows whose runs describe nothing: those of version 0.1.0, and
+(``execution/record.py``). The defaults are for rows whose runs describe nothing: those of version 0.1.0, and
 frames without runs. New entries need nothing here.
 """
 

@@ -114,15 +114,11 @@ def searchable_names(cell: Cell) -> frozenset[str]:
     return frozenset(names)
 
 
-def study_of(
-    cell: Cell,
-    results: Mapping[Cell, Mapping[str, float | None]],
-    losses: Mapping[Cell, Mapping[int, float]] | None = None,
-) -> Study:
+def study_of(cell: Cell, results: Mapping[Cell, Mapping[str, float | None]]) -> Study:
     """The study of ``cell``'s trials, in memory.
 
-    A trial's value is the final loss in its cell's ``results``; its ``losses`` by step are the intermediate values. The
-    state is FAIL for a trial that diverged, and RUNNING for one without results or without a verdict.
+    A trial's value is the final loss in its cell's ``results``. The state is FAIL for a trial that diverged, and
+    RUNNING for one without results or without a verdict.
     """
     study = new_study()
     for trial, one in zip(trials_of(cell), trial_cells(cell), strict=True):
@@ -134,7 +130,6 @@ def study_of(
                 value=loss,
                 params=trial.params,
                 distributions=trial.distributions,
-                intermediate_values=dict((losses or {}).get(one, {})),
             )
         )
     return study

@@ -72,8 +72,8 @@ class Costs:
 
 def costs_of(results: Results) -> pd.DataFrame:
     """What connections cost, trained or not: a row for each ``kind``, the family with its options, ``depth`` and
-    ``connection``, at its faster start, with ``step_ratio`` and its bounds, ``bytes``, and ``bytes_ratio`` to
-    pre-norm's. Starts differ in weights alone, of which some make numbers so small that a CPU is slow with them."""
+    ``connection``, at the start of the lower ratio, with ``step_ratio`` and its bounds, ``bytes``, and ``bytes_ratio``
+    to pre-norm's. Starts differ in weights alone. Of two ratios that differ by chance, the lower is a bit too low."""
     found = Costs(results)
     cells = pd.concat([table[[*ALIKE, "depth", "block"]] for table in (found.times, found.sizes)])
     columns = ["kind", "depth", "step_ratio", "step_ratio_low", "step_ratio_high", "bytes"]
