@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from highway_bench.cell import Cell
+from highway_bench.data import make_dataset
 from highway_bench.execution.schedule import with_needs
 from highway_bench.reproduce.base import Reproduction, ended_cells, reproductions
 from highway_bench.reproduce.claims import Verdict
@@ -36,6 +37,9 @@ def ended_rows(one: Reproduction, request: Request) -> pd.DataFrame:
 @pytest.mark.parametrize("name", reproductions.names())
 def test_a_part_of_the_runs_gives_every_claim(name: str) -> None:
     one, request = reproductions.get(name), Request(device="cpu")
+    for dataset in sorted({cell.dataset for cell in one.cells(request) if cell.dataset}):
+        if missing := make_dataset(dataset).missing():  # some verdicts compare with the data's most frequent class
+            pytest.skip(missing)
     rows = ended_rows(one, request)
     claims = [claim.statement for claim in one.claims(request)]
     for column in ("block", "depth", "family", "seed"):
