@@ -19,8 +19,8 @@ from benches.gpu_steps import WHOLE
 from highway_bench.execution.schedule import with_needs
 from highway_bench.frames.results import open_results
 from highway_bench.frames.rows import of_task, rows_of, scalar
-from highway_bench.reproduce.base import reproductions
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce.base import reproductions
+from highway_bench.studies.reproduce.request import Request
 
 
 class Kind(NamedTuple):

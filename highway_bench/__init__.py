@@ -15,8 +15,6 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal to the table below
-    from highway_bench.advice.answer import Advice as Advice
-    from highway_bench.advice.run import advise as advise
     from highway_bench.block_check import check_block as check_block
     from highway_bench.blocks import Block as Block
     from highway_bench.blocks import BlockSpec as BlockSpec
@@ -42,11 +40,13 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.report.choice.answers import answers as answers
     from highway_bench.report.files import write_report as write_report
     from highway_bench.results import Store as Store
+    from highway_bench.studies.advice.answer import Advice as Advice
+    from highway_bench.studies.advice.run import advise as advise
 
 __version__ = "0.3.0"
 
 _HOMES = {
-    "Advice": "highway_bench.advice.answer",
+    "Advice": "highway_bench.studies.advice.answer",
     "Block": "highway_bench.blocks",
     "BlockSpec": "highway_bench.blocks",
     "Family": "highway_bench.families",
@@ -58,7 +58,7 @@ _HOMES = {
     "Site": "highway_bench.families",
     "Start": "highway_bench.blocks",
     "Store": "highway_bench.results",
-    "advise": "highway_bench.advice.run",
+    "advise": "highway_bench.studies.advice.run",
     "answers": "highway_bench.report.choice.answers",
     "build": "highway_bench.network",
     "check_block": "highway_bench.block_check",

@@ -29,14 +29,14 @@ from highway_bench.architectures import architectures
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.data import datasets
-from highway_bench.decide.protocol import PARTS, get_part
 from highway_bench.execution.key import cell_key, versions_of
 from highway_bench.families import families
 from highway_bench.registry import load_plugin
-from highway_bench.reproduce.base import reproductions
-from highway_bench.reproduce.running import request_for
 from highway_bench.results.schema import COLUMNS
 from highway_bench.source import SourceTree, hash_of
+from highway_bench.studies.decide.protocol import PARTS, get_part
+from highway_bench.studies.reproduce.base import reproductions
+from highway_bench.studies.reproduce.running import request_for
 from highway_bench.tasks import tasks
 
 FILE = Path(__file__).with_suffix(".json")

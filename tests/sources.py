@@ -26,8 +26,8 @@ from highway_bench.blocks import blocks
 from highway_bench.data import datasets
 from highway_bench.families import families
 from highway_bench.registry import Registry, load_plugin
-from highway_bench.reproduce.base import reproductions
 from highway_bench.source import SourceTree, is_ours
+from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.tasks import tasks
 from tests import same_numbers
 

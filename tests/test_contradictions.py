@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 import pytest
 from pyarrow import parquet
 
-from highway_bench.decide.tables import UNSTABLE, contrast_table
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import rows_of, start_of, without_start
 from highway_bench.report.choice.table import wide_table
 from highway_bench.report.figures import figures
-from highway_bench.reproduce.quantities import Quantity
 from highway_bench.results.parquet import RUNS_KEY
+from highway_bench.studies.decide.tables import UNSTABLE, contrast_table
+from highway_bench.studies.reproduce.quantities import Quantity
 from highway_bench.success.ladder import TRAINS
 
 ROOT = Path(__file__).parents[1]

@@ -17,10 +17,10 @@ if "current" not in sys.modules:
     sys.modules["current"] = ModuleType("current")
     sys.modules["current"].__path__ = [str(PACKAGE)]
 
-from current.asv_suite.benchmarks import benchmarks as _benchmarks  # noqa: E402
-from current.asv_suite.series import Suite as _Suite  # noqa: E402
 from current.declared import Entry as _Entry  # noqa: E402
 from current.declared import declared_in as _declared_in  # noqa: E402
+from current.history.suite.benchmarks import benchmarks as _benchmarks  # noqa: E402
+from current.history.suite.series import Suite as _Suite  # noqa: E402
 
 
 def _declared(section: str) -> list[_Entry]:

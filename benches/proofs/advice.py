@@ -27,15 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from benches.proofs.lines import add_line, collected, read_lines
-from highway_bench.advice.answer import Advice
-from highway_bench.advice.connections import Connection
-from highway_bench.advice.finals import QualityVerdict, judged
-from highway_bench.advice.learning import Learning
-from highway_bench.advice.request import RULES
-from highway_bench.advice.run import advise
 from highway_bench.cell import Cell, canonical
-from highway_bench.comparison.finals import alike, finals
-from highway_bench.decide.part import dense, vision
 from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
 from highway_bench.frames.rows import rows_of, without_start
 from highway_bench.measure.statistics import wilson
@@ -46,6 +38,14 @@ from highway_bench.provenance.git import source_commit
 from highway_bench.report.format import NONE, listed
 from highway_bench.report.markdown import markdown_table
 from highway_bench.results import Store
+from highway_bench.studies.advice.answer import Advice
+from highway_bench.studies.advice.connections import Connection
+from highway_bench.studies.advice.finals import QualityVerdict, judged
+from highway_bench.studies.advice.learning import Learning
+from highway_bench.studies.advice.request import RULES
+from highway_bench.studies.advice.run import advise
+from highway_bench.studies.comparison.finals import alike, finals
+from highway_bench.studies.decide.part import dense, vision
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES = ROOT / "docs/data/advice-proof.jsonl"

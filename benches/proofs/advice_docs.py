@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from highway_bench.advice import ADVICES
-from highway_bench.advice.answer import Advice
-from highway_bench.advice.page import finalists_table
-from highway_bench.advice.run import advise
 from highway_bench.errors import BadInput
 from highway_bench.registry import make_importable
 from highway_bench.report.markdown import shown_lines
 from highway_bench.results import Store
+from highway_bench.studies.advice import ADVICES
+from highway_bench.studies.advice.answer import Advice
+from highway_bench.studies.advice.page import finalists_table
+from highway_bench.studies.advice.run import advise
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs/advice.md"

@@ -31,13 +31,13 @@ from benches.proofs.gate_judgements import (
 )
 from benches.proofs.lines import add_line, collected, read_lines
 from benches.proofs.loads import LOADS, run_command, running
-from highway_bench.asv_suite.measuring import RATIO, SAMPLES, SECONDS
-from highway_bench.asv_suite.process import PackageProcess
-from highway_bench.asv_suite.series import HistoryCell
-from highway_bench.history import Paths
 from highway_bench.history.builds import path_of
 from highway_bench.history.compare import Compared, one_pair
 from highway_bench.history.machine import this_machine
+from highway_bench.history.paths import Paths
+from highway_bench.history.suite.measuring import RATIO, SAMPLES, SECONDS
+from highway_bench.history.suite.process import PackageProcess
+from highway_bench.history.suite.series import HistoryCell
 from highway_bench.history.verdicts import GateVerdict
 from highway_bench.provenance.git import git
 from highway_bench.report.markdown import markdown_table

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from highway_bench.asv_suite.measuring import RATIO
-from highway_bench.asv_suite.series import HistoryCell
 from highway_bench.history.compare import EXCLUDED, LEAST, Compared, Precision, joint
 from highway_bench.history.files import Point
 from highway_bench.history.gate import verdict_on
 from highway_bench.history.limits import WINDOW
 from highway_bench.history.lines import LEVEL, TREND, Followed, Line, Rise, rises
+from highway_bench.history.suite.measuring import RATIO
+from highway_bench.history.suite.series import HistoryCell
 from highway_bench.history.verdicts import GateVerdict
 
 POINT_PROCESSES = 3

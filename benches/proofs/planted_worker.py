@@ -70,7 +70,7 @@ def main() -> None:
     """Respond to requests, as the package's own worker does."""
     tree = sys.modules["current"] = ModuleType("current")
     tree.__path__ = [str(PACKAGE)]
-    requests = importlib.import_module("current.asv_suite.requests")
+    requests = importlib.import_module("current.history.suite.requests")
     kind = os.environ["PLANTED"]
     unit = {"compute": compute, "memory": memory}[kind]()
 

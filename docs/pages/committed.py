@@ -20,12 +20,12 @@ from highway_bench.execution.schedule import with_needs
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import Runs, prepared
 from highway_bench.options import scalar_of, takes_several
-from highway_bench.reproduce.base import Conclusion, Reproduction, keys_of, reproductions
-from highway_bench.reproduce.request import Request
-from highway_bench.reproduce.running import request_for
 from highway_bench.results import LATER_ATTEMPT
 from highway_bench.results.export import compact
 from highway_bench.results.parquet import ParquetRows, parquet_files
+from highway_bench.studies.reproduce.base import Conclusion, Reproduction, keys_of, reproductions
+from highway_bench.studies.reproduce.request import Request
+from highway_bench.studies.reproduce.running import request_for
 
 ENDS: Final = ("final_loss", "success")
 """The metrics that further trainings follow from."""

@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 
 from docs.pages.committed import NotMeasured
-from highway_bench.asv_suite.series import SERIES
-from highway_bench.history import Paths
 from highway_bench.history.files import read_results
 from highway_bench.history.lines import lines_of
+from highway_bench.history.paths import Paths
+from highway_bench.history.suite.series import SERIES
 
 
 def ratios(folder: Path) -> pd.DataFrame:

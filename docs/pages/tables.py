@@ -14,7 +14,6 @@ import pandas as pd
 
 from docs.pages.committed import Repetition, command_of
 from docs.pages.history import ratios
-from highway_bench.decide.tables import tables as decide_tables
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import Runs, rows_of
 from highway_bench.peers.table import peer_table
@@ -26,7 +25,8 @@ from highway_bench.report.figures.overview import overview_picture
 from highway_bench.report.format import NONE, quantity, three
 from highway_bench.report.markdown import markdown_table
 from highway_bench.report.ratio import quoted
-from highway_bench.reproduce.claims import Claim
+from highway_bench.studies.decide.tables import tables as decide_tables
+from highway_bench.studies.reproduce.claims import Claim
 
 LABELS = {one.family: one.label for one in reversed(KINDS)}
 """What people call a family."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from highway_bench.advice import ADVICES
 from highway_bench.cell import TARGETS
 from highway_bench.cli._errors import Interrupted
 from highway_bench.cli._options import (
@@ -29,9 +28,10 @@ from highway_bench.cli._options import (
     engine_at,
 )
 from highway_bench.cli._output import Printed, Table, show
+from highway_bench.studies.advice import ADVICES
 
 if TYPE_CHECKING:
-    from highway_bench.advice.answer import Advice
+    from highway_bench.studies.advice.answer import Advice
 
 
 class For(StrEnum):
@@ -138,13 +138,13 @@ def advise(
         "data_options": assignments("--data-option", data_option),
         "family_options": assignments("--family-option", family_option),
     }
-    from highway_bench.advice.request import requested
+    from highway_bench.studies.advice.request import requested
 
     options = {name: given[name] for name in inspect.signature(requested).parameters if name != "layer"}
     if dry_run:
         print_preview(layer, options, plugin or (), workers, as_json=json)
         return
-    from highway_bench.advice.run import advise as measure
+    from highway_bench.studies.advice.run import advise as measure
 
     try:
         advice = measure(
@@ -165,7 +165,7 @@ def advise(
 
 def advised(advice: Advice) -> Iterator[Printed]:
     """The answer, the finalists, and the page that has everything."""
-    from highway_bench.advice.page import finalists_table
+    from highway_bench.studies.advice.page import finalists_table
 
     yield from advice.lines()
     yield ""
@@ -176,12 +176,12 @@ def advised(advice: Advice) -> Iterator[Printed]:
 
 def print_preview(layer: str, options: dict[str, Any], plugins: Any, workers: int | None, *, as_json: bool) -> None:
     """Print what would be compared, and the memory of it."""
-    from highway_bench.advice.about import about, notes_on
-    from highway_bench.advice.fit import fit
-    from highway_bench.advice.request import requested
     from highway_bench.plugins import load_plugins
     from highway_bench.provenance.free_memory import gib
     from highway_bench.provenance.machine import cores
+    from highway_bench.studies.advice.about import about, notes_on
+    from highway_bench.studies.advice.fit import fit
+    from highway_bench.studies.advice.request import requested
     from highway_bench.terminal import prints_to_stderr
 
     modules = load_plugins(plugins)

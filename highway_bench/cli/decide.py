@@ -27,9 +27,9 @@ from highway_bench.json_values import finite
 
 if TYPE_CHECKING:
     from highway_bench.cell import Cell
-    from highway_bench.comparison.contrasts import BlockContrast, BlockPosition
-    from highway_bench.comparison.my_block import BlockComparison
-    from highway_bench.decide.part import Part
+    from highway_bench.studies.comparison.contrasts import BlockContrast, BlockPosition
+    from highway_bench.studies.comparison.my_block import BlockComparison
+    from highway_bench.studies.decide.part import Part
 
 PartFamilies = Annotated[list[str] | None, typer.Option("--family", help="Only these families of the part.")]
 
@@ -58,10 +58,10 @@ def decide(
     costs trains nothing: it measures the step time and the bytes of every connection, in 40 minutes. Both time steps,
     so they need an idle machine.
     """
-    from highway_bench.decide.protocol import Trainer, get_part
-    from highway_bench.decide.tables import tables as decide_tables
     from highway_bench.frames.results import open_results
     from highway_bench.report.format import listed
+    from highway_bench.studies.decide.protocol import Trainer, get_part
+    from highway_bench.studies.decide.tables import tables as decide_tables
 
     if tables is not None:
         written = decide_tables(open_results(store))
@@ -95,9 +95,9 @@ def decide(
 
 def print_candidates(part: Part, store: Path, *, as_json: bool) -> None:
     """Print the candidates of a part, and what is usually left of it to measure."""
-    from highway_bench.decide.protocol import stored_ends
     from highway_bench.plan.plan import Plan
     from highway_bench.report.format import counted
+    from highway_bench.studies.decide.protocol import stored_ends
 
     cells = part.usual_cells(lambda cells: stored_ends(store, cells))
     estimate = Plan(tuple(cells)).estimate(store, workers=1)
@@ -137,9 +137,9 @@ def compare_my_block(
     compared.
     Stored trainings are not repeated, so the same command resumes.
     """
-    from highway_bench.comparison.finals import instead_of
-    from highway_bench.comparison.my_block import COMMITTED, block_in, chosen_references
-    from highway_bench.comparison.my_block import compare_my_block as compare
+    from highway_bench.studies.comparison.finals import instead_of
+    from highway_bench.studies.comparison.my_block import COMMITTED, block_in, chosen_references
+    from highway_bench.studies.comparison.my_block import compare_my_block as compare
 
     if dry_run:
         name = block_in(file, block)

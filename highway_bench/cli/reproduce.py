@@ -26,15 +26,15 @@ from highway_bench.cli._options import (
 from highway_bench.cli._output import console, print_json, print_table
 from highway_bench.errors import BadInput
 from highway_bench.json_values import finite
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce.request import Request
 
 if TYPE_CHECKING:
     from highway_bench.plan.estimate import Estimate
-    from highway_bench.reproduce.base import Reproduction
-    from highway_bench.reproduce.claims import Claim
-    from highway_bench.reproduce.power import Power
-    from highway_bench.reproduce.quantities import Region
-    from highway_bench.reproduce.running import Reproduced
+    from highway_bench.studies.reproduce.base import Reproduction
+    from highway_bench.studies.reproduce.claims import Claim
+    from highway_bench.studies.reproduce.power import Power
+    from highway_bench.studies.reproduce.quantities import Region
+    from highway_bench.studies.reproduce.running import Reproduced
 
 STORE = Path("reports/reproduce.sqlite")
 
@@ -61,8 +61,8 @@ def reproduce(
     The cost is printed first. Stored cells are not measured again, so after an interruption the same command resumes.
     """
     from highway_bench.execution.schedule import FAILED
-    from highway_bench.reproduce import running
-    from highway_bench.reproduce.base import reproductions
+    from highway_bench.studies.reproduce import running
+    from highway_bench.studies.reproduce.base import reproductions
 
     choices = {name: reproductions.get(name) for name in reproductions}
     if names:

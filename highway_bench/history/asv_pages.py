@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from highway_bench.asv_suite.series import SERIES, Suite
 from highway_bench.history.files import Result, by_parameters, read_json, write_json, write_text
 from highway_bench.history.gaps import Gap
 from highway_bench.history.lines import Followed, Rise
+from highway_bench.history.suite.series import SERIES, Suite
 
 LABELS = 8  # of commits on a graph, at most
 SCRIPTS = {  # asv's internal names in its scripts, and what they print instead, which index.json has

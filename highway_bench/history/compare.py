@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from highway_bench.asv_suite.measuring import SeriesKey, count_cells
-from highway_bench.asv_suite.process import CellLacking, PackageProcess, RequestFailed
-from highway_bench.asv_suite.series import BY_NAME, HistoryCell, Series
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.builds import build_sides, path_of
 from highway_bench.history.limits import MOST_PAIRS
 from highway_bench.history.paths import Paths
+from highway_bench.history.suite.measuring import SeriesKey, count_cells
+from highway_bench.history.suite.process import CellLacking, PackageProcess, RequestFailed
+from highway_bench.history.suite.series import BY_NAME, HistoryCell, Series
 from highway_bench.history.working_folder import exclusive
 from highway_bench.measure.statistics import IntervalEstimate, hodges_lehmann, log10_interval
 

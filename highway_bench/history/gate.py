@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from highway_bench.asv_suite.series import SERIES, Judged, Suite
 from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.builds import NotBuilt
@@ -35,6 +34,7 @@ from highway_bench.history.limits import WINDOW
 from highway_bench.history.lines import Followed, Line, Rise, followed_in, lines_of, rises
 from highway_bench.history.machine import Machine
 from highway_bench.history.paths import CONFIGURATION, Paths
+from highway_bench.history.suite.series import SERIES, Judged, Suite
 from highway_bench.history.verdicts import GateVerdict, covering, store_verdict
 from highway_bench.history.working_folder import exclusive
 from highway_bench.measure.statistics import IntervalEstimate

@@ -15,8 +15,8 @@ FURTHER = ("conv", "transformer")  # families in which a package's blocks are fo
 BASELINES = ("plain", "residual", "pre-norm")  # the blocks in which a package's layers are followed
 BENCHMARKS = '''"""What asv follows at this package's commits. asv imports this module, so it must not import torch."""
 
-from highway_bench.asv_suite.benchmarks import benchmarks
-from highway_bench.asv_suite.series import Suite
+from highway_bench.history.suite.benchmarks import benchmarks
+from highway_bench.history.suite.series import Suite
 
 SUITE = Suite(
     core={core!r},

@@ -13,8 +13,8 @@ import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from highway_bench.asv_suite.series import HistoryCell, Judged, Series, Suite
 from highway_bench.history.files import NO_GPU, Point, Result
+from highway_bench.history.suite.series import HistoryCell, Judged, Series, Suite
 
 LEVEL = 5  # points before the newest that give its level
 PROPOSED = 1.02  # a ratio's rise over its level from which on it is timed again

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from highway_bench.asv_suite.series import SERIES
 from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.asv_command import AsvFailed, asv
@@ -34,6 +33,7 @@ from highway_bench.history.gaps import forget_gap, store_gap
 from highway_bench.history.importing import HASH, NO_COMMIT
 from highway_bench.history.machine import Machine, check_clash, write_entry
 from highway_bench.history.paths import CONFIGURATION, Paths
+from highway_bench.history.suite.series import SERIES
 from highway_bench.history.verdicts import forget_verdicts
 from highway_bench.history.working_folder import exclusive
 from highway_bench.writing import writing

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from highway_bench.asv_suite.series import Suite
 from highway_bench.errors import USER_ERRORS, BadInput
+from highway_bench.history.suite.series import Suite
 from highway_bench.pages import HISTORY
 from highway_bench.writing import writing
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from highway_bench.advice.costs import RelativeCost
-from highway_bench.advice.request import AdviceRequest, requested
 from highway_bench.cell import Cell
 from highway_bench.measure.roofline import Roofline
+from highway_bench.studies.advice.costs import RelativeCost
+from highway_bench.studies.advice.request import AdviceRequest, requested
 from tests.inline_engine import InlineEngine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -220,6 +220,6 @@ def brief() -> Iterator[None]:
         "TIMED_ROUNDS": (2,),
         "PROCESSES": 1,
     }.items():
-        patch.setattr(f"highway_bench.advice.budget.{name}", value)
+        patch.setattr(f"highway_bench.studies.advice.budget.{name}", value)
     yield
     patch.undo()

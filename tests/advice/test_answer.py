@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from highway_bench.advice.answer import Advice, ConnectionResult, unfit
-from highway_bench.advice.building import equation_in, start_in
-from highway_bench.advice.connections import Connection
-from highway_bench.advice.costs import RelativeCost, step_ratio
-from highway_bench.advice.finals import QualityVerdict, judged
-from highway_bench.advice.learning import Learning, learning_of
-from highway_bench.advice.measured import TimedSteps
+from highway_bench.studies.advice.answer import Advice, ConnectionResult, unfit
+from highway_bench.studies.advice.building import equation_in, start_in
+from highway_bench.studies.advice.connections import Connection
+from highway_bench.studies.advice.costs import RelativeCost, step_ratio
+from highway_bench.studies.advice.finals import QualityVerdict, judged
+from highway_bench.studies.advice.learning import Learning, learning_of
+from highway_bench.studies.advice.measured import TimedSteps
 
 Cost = Callable[..., RelativeCost]
 PRE = Connection("pre-norm", "depth-aware")

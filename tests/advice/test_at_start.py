@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from highway_bench.advice.at_start import at_start, start_cells
-from highway_bench.advice.request import AdviceRequest
 from highway_bench.cell import Cell
+from highway_bench.studies.advice.at_start import at_start, start_cells
+from highway_bench.studies.advice.request import AdviceRequest
 from highway_bench.tasks import tasks
 
 Ask = Callable[..., AdviceRequest]

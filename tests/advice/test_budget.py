@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from highway_bench.advice.budget import (
+from highway_bench.errors import BadInput
+from highway_bench.studies.advice.budget import (
     FINALISTS,
     HALVING,
     LEAST_FINAL_SEEDS,
@@ -18,7 +19,6 @@ from highway_bench.advice.budget import (
     seeds_that_fit,
     timing_plan,
 )
-from highway_bench.errors import BadInput
 
 RATIOS = [1.0, 1.4, 1.6, 1.1, 1.2, 1.3, 1.05, *[1.5] * 28]
 

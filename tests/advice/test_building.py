@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from highway_bench.advice.building import is_fixed_factor
 from highway_bench.blocks import blocks
 from highway_bench.families import Family, family, make_family
 from highway_bench.families.parts import FixedScale
 from highway_bench.network import build
+from highway_bench.studies.advice.building import is_fixed_factor
 
 
 def own_layer(width: int) -> nn.Module:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from highway_bench.advice.finals import MOST, MOST_SEEDS, QualityVerdict, judged
+from highway_bench.studies.advice.finals import MOST, MOST_SEEDS, QualityVerdict, judged
 
 SEEDS = 7
 BASE = np.exp(np.random.default_rng(0).normal(0, 0.3, SEEDS))  # what the seeds share

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from highway_bench.advice.budget import HalvingPlan
-from highway_bench.advice.halving import Halving
-from highway_bench.advice.request import AdviceRequest
 from highway_bench.cell import Cell
+from highway_bench.studies.advice.budget import HalvingPlan
+from highway_bench.studies.advice.halving import Halving
+from highway_bench.studies.advice.request import AdviceRequest
 
 Ask = Callable[..., AdviceRequest]
 Given = Callable[[Callable[[Cell], float | None]], Any]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from highway_bench.advice.request import AdviceRequest
 from highway_bench.errors import BadInput
+from highway_bench.studies.advice.request import AdviceRequest
 from highway_bench.tasks.predicted_costs import predicted_bytes
 
 Ask = Callable[..., AdviceRequest]

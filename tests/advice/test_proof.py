@@ -10,11 +10,11 @@ from unittest.mock import Mock
 import pytest
 
 from benches.proofs import advice as advice_proof
-from highway_bench.advice.connections import Connection
-from highway_bench.advice.finals import QualityVerdict
-from highway_bench.advice.learning import Learning
-from highway_bench.advice.request import requested
-from highway_bench.decide.candidate import Candidate
+from highway_bench.studies.advice.connections import Connection
+from highway_bench.studies.advice.finals import QualityVerdict
+from highway_bench.studies.advice.learning import Learning
+from highway_bench.studies.advice.request import requested
+from highway_bench.studies.decide.candidate import Candidate
 
 PRE, GATE = Connection("pre-norm", "published"), Connection("highway", "published")
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from highway_bench.advice.about import own_norms
-from highway_bench.advice.fit import workers_that_fit
-from highway_bench.advice.own_loss import constant_loss_under
-from highway_bench.advice.request import AdviceRequest
 from highway_bench.data import make_dataset
-from highway_bench.decide.part import vision
 from highway_bench.errors import BadInput
 from highway_bench.provenance import free_memory
+from highway_bench.studies.advice.about import own_norms
+from highway_bench.studies.advice.fit import workers_that_fit
+from highway_bench.studies.advice.own_loss import constant_loss_under
+from highway_bench.studies.advice.request import AdviceRequest
+from highway_bench.studies.decide.part import vision
 from highway_bench.tasks.predicted_costs import peak_by_depth
 
 Ask = Callable[..., AdviceRequest]

@@ -11,18 +11,6 @@ from typing import Any
 
 import pytest
 
-from highway_bench.advice.answer import Advice
-from highway_bench.advice.budget import halving_plan
-from highway_bench.advice.connections import Connection
-from highway_bench.advice.final_runs import FinalRuns
-from highway_bench.advice.finals import QualityVerdict
-from highway_bench.advice.learning import Learning
-from highway_bench.advice.measured import MeasuredCells
-from highway_bench.advice.page import relation
-from highway_bench.advice.request import FINAL_SEEDS
-from highway_bench.advice.run import advise
-from highway_bench.advice.wide_rows import wide_rows
-from highway_bench.advice.work import PACE_STEPS
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.frames.results import Results
@@ -30,6 +18,18 @@ from highway_bench.frames.rows import rows_of
 from highway_bench.report.choice.columns import typed
 from highway_bench.report.choice.ranking import ranking
 from highway_bench.results import Store
+from highway_bench.studies.advice.answer import Advice
+from highway_bench.studies.advice.budget import halving_plan
+from highway_bench.studies.advice.connections import Connection
+from highway_bench.studies.advice.final_runs import FinalRuns
+from highway_bench.studies.advice.finals import QualityVerdict
+from highway_bench.studies.advice.learning import Learning
+from highway_bench.studies.advice.measured import MeasuredCells
+from highway_bench.studies.advice.page import relation
+from highway_bench.studies.advice.request import FINAL_SEEDS
+from highway_bench.studies.advice.run import advise
+from highway_bench.studies.advice.wide_rows import wide_rows
+from highway_bench.studies.advice.work import PACE_STEPS
 
 WORDS: dict[str, Any] = {"depth": 2, "minutes": 2.0, "width": 8, "batch_size": 16, "data": "digits", "workers": 1}
 
@@ -166,11 +166,11 @@ def test_an_interrupted_advice_goes_on(run: Run, tmp_path: Path) -> None:
 
 def test_what_time_leaves_out_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def least(*_: object) -> Any:
-        from highway_bench.advice.budget import HalvingPlan
+        from highway_bench.studies.advice.budget import HalvingPlan
 
         return HalvingPlan(2, 2, 1)
 
-    monkeypatch.setattr("highway_bench.advice.work.halving_plan", least)
+    monkeypatch.setattr("highway_bench.studies.advice.work.halving_plan", least)
     advice, _ = run(out=tmp_path)
     left = [one for one in advice.results if one.learning == Learning.LEFT_OUT]
     assert all("2 connections" in one.reason for one in left)
@@ -198,7 +198,7 @@ def test_a_pace_that_was_too_slow_is_measured_again(
         }
 
     with monkeypatch.context() as busy:
-        busy.setattr("highway_bench.advice.work.halving_plan", refuse)
+        busy.setattr("highway_bench.studies.advice.work.halving_plan", refuse)
         for _ in range(2):
             with pytest.raises(BadInput, match="too few"):
                 run(out=tmp_path)

@@ -13,7 +13,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import highway_bench
-from highway_bench.asv_suite.series import SERIES, HistoryCell, Suite
 from highway_bench.cli import app
 from highway_bench.execution.engines import engines
 from highway_bench.history.compare import Compared, ValueChange
@@ -23,6 +22,7 @@ from highway_bench.history.lines import Followed, Rise
 from highway_bench.history.machine import Machine
 from highway_bench.history.measure import Measured
 from highway_bench.history.publish import Published
+from highway_bench.history.suite.series import SERIES, HistoryCell, Suite
 from highway_bench.history.verdicts import GateVerdict
 from highway_bench.interactive.run import run
 from highway_bench.measure.statistics import IntervalEstimate

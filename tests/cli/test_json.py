@@ -16,11 +16,11 @@ from typer.main import get_command
 from highway_bench.cli import app
 from highway_bench.cli._output import JSON_SCHEMA, Table, print_json, show
 from highway_bench.execution.runner import Summary
-from highway_bench.reproduce.base import Conclusion, reproductions
-from highway_bench.reproduce.request import Request
-from highway_bench.reproduce.running import Reproduced
 from highway_bench.results import COLUMNS, Status
 from highway_bench.results.schema import JSON_KINDS
+from highway_bench.studies.reproduce.base import Conclusion, reproductions
+from highway_bench.studies.reproduce.request import Request
+from highway_bench.studies.reproduce.running import Reproduced
 
 Invoke = Callable[..., Any]
 
@@ -464,7 +464,7 @@ def reproduced(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finding = reproductions.get("inits").claims(Request())[0].judge([])
     summary = Summary("run", {Status.OK: 1}, 1, 0, 1.0, {})
     done = Reproduced(reproductions.get("flops"), Conclusion(findings=[finding]), summary, [here / "findings.md"])
-    monkeypatch.setattr("highway_bench.reproduce.running.reproduce", lambda *_, **__: done)
+    monkeypatch.setattr("highway_bench.studies.reproduce.running.reproduce", lambda *_, **__: done)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

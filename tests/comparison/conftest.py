@@ -12,14 +12,14 @@ import pytest
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.decide import protocol
-from highway_bench.decide.candidate import starts_of
-from highway_bench.decide.part import Part
-from highway_bench.decide.protocol import Trainer
 from highway_bench.execution.job import Began, CellResult, Ended, Job
 from highway_bench.provenance import identity
 from highway_bench.results import Status, Store, export_runs
 from highway_bench.scaffold import block_text
+from highway_bench.studies.decide import protocol
+from highway_bench.studies.decide.candidate import starts_of
+from highway_bench.studies.decide.part import Part
+from highway_bench.studies.decide.protocol import Trainer
 from highway_bench.tasks.measurement import Measurement
 
 SUCCESS = 0.2

@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from highway_bench.comparison.contrasts import (
+from highway_bench.measure.statistics import IntervalEstimate
+from highway_bench.studies.comparison.contrasts import (
     BlockPosition,
     contrasts_of,
     difference_of_shares,
     log_ratios,
     ratio_of_means,
 )
-from highway_bench.measure.statistics import IntervalEstimate
 
 
 def runs(losses: list[float], successes: int | None = None, block: str = "other") -> pd.DataFrame:

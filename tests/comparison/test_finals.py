@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from highway_bench.comparison.finals import finals
 from highway_bench.results import Row
+from highway_bench.studies.comparison.finals import finals
 from tests.rows import cell, frame_of, training
 
 

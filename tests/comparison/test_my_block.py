@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 from highway_bench.cli import app
 from highway_bench.cli._output import show
 from highway_bench.cli.decide import comparison
-from highway_bench.comparison.my_block import ReferenceDisagrees, compare_my_block
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import engines
 from highway_bench.plan.settings import FRESH_SEEDS
+from highway_bench.studies.comparison.my_block import ReferenceDisagrees, compare_my_block
 
 Engine = Callable[..., Any]
 LOSSES = {"pre-norm": 0.1, "my-gate": 0.12}
@@ -93,7 +93,7 @@ def test_bad_input_is_one_line_before_anything_is_trained(
             compare(my_gate, committed, tmp_path, trains, **options)
     with pytest.raises(BadInput, match="registers no block"):
         compare(str(tmp_path / "nothing_in_it.py"), committed, tmp_path, trains)
-    monkeypatch.setattr("highway_bench.comparison.finals.PROTOCOL", 99)
+    monkeypatch.setattr("highway_bench.studies.comparison.finals.PROTOCOL", 99)
     with pytest.raises(BadInput, match="has no rows of pre-norm of part 'tiny'"):
         compare(my_gate, committed, tmp_path, trains)
     assert trains.cells == []

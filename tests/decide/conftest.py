@@ -9,10 +9,10 @@ from typing import NamedTuple
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import Candidate, TrainingEnd, Trainings
-from highway_bench.decide.language import LanguagePart, language
-from highway_bench.decide.part import Part
-from highway_bench.decide.protocol import Trainer
+from highway_bench.studies.decide.candidate import Candidate, TrainingEnd, Trainings
+from highway_bench.studies.decide.language import LanguagePart, language
+from highway_bench.studies.decide.part import Part
+from highway_bench.studies.decide.protocol import Trainer
 from tests.inline_engine import InlineEngine
 
 TEMPLATE = Cell(

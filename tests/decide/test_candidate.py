@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import TUNING_SEEDS, Candidate, TrainingEnd
-from highway_bench.decide.part import Part, dense
-from highway_bench.decide.protocol import Trainer
 from highway_bench.plan.settings import FRESH_SEEDS, MORE_SEEDS
+from highway_bench.studies.decide.candidate import TUNING_SEEDS, Candidate, TrainingEnd
+from highway_bench.studies.decide.part import Part, dense
+from highway_bench.studies.decide.protocol import Trainer
 from highway_bench.tasks import tasks
 from tests.decide.conftest import TINY, TrainedPart, trained
 from tests.inline_engine import InlineEngine

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from highway_bench.cli import app
-from highway_bench.decide import protocol
 from highway_bench.execution.engines import engines
+from highway_bench.studies.decide import protocol
 from tests.comparison.conftest import FormulaEngine
 from tests.decide.conftest import TINY
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import Candidate
-from highway_bench.decide.part import Part
-from highway_bench.decide.protocol import CostPart, Trainer, cost_cells, costs, get_part
 from highway_bench.frames.results import open_results
 from highway_bench.measure.roofline import Roofline
 from highway_bench.report.choice.table import wide_table
+from highway_bench.studies.decide.candidate import Candidate
+from highway_bench.studies.decide.part import Part
+from highway_bench.studies.decide.protocol import CostPart, Trainer, cost_cells, costs, get_part
 from highway_bench.tasks import tasks
 from tests.comparison.conftest import FormulaEngine
 from tests.decide.conftest import TEMPLATE
@@ -48,7 +48,7 @@ def test_every_start_is_measured_once_a_depth_at_the_sizes_of_its_trainings() ->
 
 def test_the_answer_has_the_costs_of_what_was_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     timing = {"seconds": 0, "samples": 2, "processes": 1, "precision": 1.0, "limit": 0}
-    monkeypatch.setattr("highway_bench.decide.protocol.TIMING", timing)
+    monkeypatch.setattr("highway_bench.studies.decide.protocol.TIMING", timing)
     monkeypatch.setattr("highway_bench.tasks.throughput.measure_roofline", lambda *at: Roofline(*at, 1e9, 1e9, 1e9))
     first = Candidate(TEMPLATE, (1, 2), (0.3, 0.1, 0.03))
     both = tuple(replace(first, template=TEMPLATE.but(block=block)) for block in ("plain", "pre-norm"))

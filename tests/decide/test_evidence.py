@@ -8,10 +8,10 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
-from highway_bench.decide import evidence
-from highway_bench.decide.candidate import REFERENCE, TrainingEnd
-from highway_bench.decide.evidence import RankedPart
-from highway_bench.decide.protocol import PARTS
+from highway_bench.studies.decide import evidence
+from highway_bench.studies.decide.candidate import REFERENCE, TrainingEnd
+from highway_bench.studies.decide.evidence import RankedPart
+from highway_bench.studies.decide.protocol import PARTS
 
 NAMES = ("resnet", "long", "code", "new", "deep", "mnist", "wide")
 

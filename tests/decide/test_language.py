@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import TUNING_SEEDS, TrainingEnd
-from highway_bench.decide.language import DEEP, SHALLOW, WIDER, WIDER_SEEDS, WIDTH, LanguagePart
+from highway_bench.studies.decide.candidate import TUNING_SEEDS, TrainingEnd
+from highway_bench.studies.decide.language import DEEP, SHALLOW, WIDER, WIDER_SEEDS, WIDTH, LanguagePart
 from tests.decide.conftest import trained
 
 BETTER = ("keel", "mhc", "rezero", "highway", "parallel", "deepnorm")  # by rank; the last one is not among the leaders

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from highway_bench.decide.candidate import Try, around, beyond, next_tries
+from highway_bench.studies.decide.candidate import Try, around, beyond, next_tries
 from highway_bench.success.rates import GRID, chosen_rate
 
 SEEDS = (7, 8, 9)

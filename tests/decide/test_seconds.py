@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import TrainingEnd
-from highway_bench.decide.language import DEEP, LanguagePart, equal_seconds, step_ratios, timing_cells
 from highway_bench.errors import BadInput
 from highway_bench.execution.runner import Summary
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.plan.plan import RunResult
+from highway_bench.studies.decide.candidate import TrainingEnd
+from highway_bench.studies.decide.language import DEEP, LanguagePart, equal_seconds, step_ratios, timing_cells
 from tests.decide.conftest import trained
 
 LOSSES = {"keel": 0.9, "mhc": 0.901, "rezero": 0.95, "parallel": 0.96}

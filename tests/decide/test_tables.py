@@ -11,7 +11,9 @@ import pytest
 
 from highway_bench.blocks import blocks
 from highway_bench.cli._output import write_tables
-from highway_bench.decide.tables import (
+from highway_bench.errors import BadInput
+from highway_bench.frames.results import Results, open_results
+from highway_bench.studies.decide.tables import (
     PUBLISHED,
     contrast_shown,
     contrast_table,
@@ -21,8 +23,6 @@ from highway_bench.decide.tables import (
     tries_shown,
     width_shown,
 )
-from highway_bench.errors import BadInput
-from highway_bench.frames.results import Results, open_results
 from tests.decide.conftest import TrainedPart
 from tests.rows import cell, frame_of, training
 

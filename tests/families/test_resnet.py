@@ -14,7 +14,7 @@ from highway_bench.families import make_family
 from highway_bench.families.conv_pair import ConvPair
 from highway_bench.network import build
 from highway_bench.plan.plan import Plan
-from highway_bench.reproduce.flops import NORMED
+from highway_bench.studies.reproduce.flops import NORMED
 from highway_bench.tasks import tasks
 from highway_bench.training.evaluation import evaluate
 

@@ -18,12 +18,12 @@ from filelock import FileLock
 
 pytest.importorskip("asv", reason="the history needs asv: pip install highway-bench[history]")
 
-from highway_bench.asv_suite.process import CellLacking, RequestFailed
-from highway_bench.history import Paths
 from highway_bench.history.archives import extract
 from highway_bench.history.files import write_json
 from highway_bench.history.machine import Machine, entry
 from highway_bench.history.measure import Measured, measure_here
+from highway_bench.history.paths import Paths
+from highway_bench.history.suite.process import CellLacking, RequestFailed
 from highway_bench.provenance.git import git_bytes
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -31,8 +31,8 @@ MACHINE = "cpu-standin-2c"
 PLANTED = """
 
 import json as _json, random as _random
-import current.asv_suite.benchmarks as _suite
-from current.asv_suite.measuring import SeriesKey as _Key
+import current.history.suite.benchmarks as _suite
+from current.history.suite.measuring import SeriesKey as _Key
 
 def _planted(suite, device, *, quick):
     import highway_bench  # the measured commit's
@@ -109,11 +109,12 @@ class Throwaway:
         )
         with (root / "benches/history/blocks.py").open("a", encoding="utf-8") as benches:
             benches.write(PLANTED)
-        files = ("registry.py", "declared.py", "os_names.py", "errors.py")
-        for part in ("asv_suite", "measure", *files):  # what the benchmarks use of this tree
+        files = ("registry.py", "declared.py", "os_names.py", "errors.py", "history/__init__.py")
+        for part in ("history/suite", "measure", *files):  # what the benchmarks use of this tree
             source, target = PROJECT / "highway_bench" / part, root / "highway_bench" / part
+            target.parent.mkdir(exist_ok=True)
             (shutil.copytree if source.is_dir() else shutil.copyfile)(source, target)
-        table = root / "highway_bench/asv_suite/series.py"
+        table = root / "highway_bench/history/suite/series.py"
         table.write_text(table.read_text().replace("(10, 50, 100)", "(10, 100)"))  # each value costs asv a process
         shutil.copyfile(PROJECT / ".gitignore", root / ".gitignore")
         conf = json5.loads((PROJECT / "asv.conf.json").read_text())
@@ -267,7 +268,7 @@ def plant(root: Path) -> None:
 def planted_processes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Comparisons use planted processes and commits' unbuilt files; the list has the folder of each that was
     started."""
-    for module in ("highway_bench.history.compare", "highway_bench.asv_suite.measuring"):
+    for module in ("highway_bench.history.compare", "highway_bench.history.suite.measuring"):
         monkeypatch.setattr(f"{module}.PackageProcess", PlantedProcess)
     monkeypatch.setattr("highway_bench.history.builds.build", unpacked)
     PlantedProcess.started = []

@@ -11,12 +11,13 @@ import pytest
 import torch
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history import Paths, measure
+from highway_bench.history import measure
 from highway_bench.history.files import MACHINE, result_paths
 from highway_bench.history.gate import gate
 from highway_bench.history.importing import import_results
 from highway_bench.history.machine import check_clash, entry, rounded_gib, this_machine
 from highway_bench.history.measure import measure_here
+from highway_bench.history.paths import Paths
 from highway_bench.history.publish import publish
 from highway_bench.history.scripts import use_own_scripts
 from highway_bench.provenance.git import git

@@ -10,14 +10,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import highway_bench.history.compare as comparing
-from highway_bench.asv_suite.process import CellLacking, RequestFailed
-from highway_bench.asv_suite.series import BY_NAME, HistoryCell
 from highway_bench.cli import app
 from highway_bench.cli.history.noise import pairs_needed
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history import Paths
 from highway_bench.history.builds import path_of
 from highway_bench.history.compare import Compared, Precision, StepChange, ValueChange, compare, compare_counts
+from highway_bench.history.paths import Paths
+from highway_bench.history.suite.process import CellLacking, RequestFailed
+from highway_bench.history.suite.series import BY_NAME, HistoryCell
 
 CELLS = [HistoryCell("highway", "dense", 10), HistoryCell("plain", "dense", 10)]
 ABSENT = HistoryCell("absent", "dense", 10)

@@ -13,16 +13,16 @@ import pytest
 from typer.testing import CliRunner
 from typer.testing import Result as Invoked
 
-from highway_bench.asv_suite.process import RequestFailed
-from highway_bench.asv_suite.series import SERIES, HistoryCell, Suite
 from highway_bench.cli import app
 from highway_bench.cli.history.gate import table_row
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history import Paths
 from highway_bench.history.compare import Compared
 from highway_bench.history.files import MACHINE, Point, Result
 from highway_bench.history.gate import gate, rises_to_list, verdict_on
 from highway_bench.history.lines import Followed, Rise, lines_of, rises
+from highway_bench.history.paths import Paths
+from highway_bench.history.suite.process import RequestFailed
+from highway_bench.history.suite.series import SERIES, HistoryCell, Suite
 from highway_bench.history.verdicts import FOLDER, GateVerdict
 from highway_bench.provenance.git import git
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner, Result
 
-from highway_bench.asv_suite.series import HistoryCell
 from highway_bench.cli import app
-from highway_bench.history import Paths
 from highway_bench.history import builds as building
 from highway_bench.history.builds import NotBuilt, build, check_import
 from highway_bench.history.compare import compare_counts
 from highway_bench.history.init import write_history
+from highway_bench.history.paths import Paths
 from highway_bench.history.rewriting import follow_points
+from highway_bench.history.suite.series import HistoryCell
 from tests.history.own_package import OwnPackage
 
 pytestmark = pytest.mark.slow

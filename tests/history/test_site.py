@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from highway_bench.asv_suite.series import SERIES, Judged
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history import Paths
 from highway_bench.history.asv_pages import arrange
 from highway_bench.history.init import BASELINES, write_history
+from highway_bench.history.paths import Paths
 from highway_bench.history.site import write_site
+from highway_bench.history.suite.series import SERIES, Judged
 
 PROJECT = '[project]\nname = "mine"\nversion = "1"\n'
 BLOCKS = '[project.entry-points."highway_bench.blocks"]\nmy-gate = "mine.gate"\n'

@@ -15,15 +15,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from highway_bench.asv_suite import measuring
-from highway_bench.asv_suite.benchmarks import VERSION, value_for_asv
-from highway_bench.asv_suite.measuring import STEPS, TRAINING, SeriesKey, add, log_loss, precise
-from highway_bench.asv_suite.process import CellLacking, PackageProcess, RequestFailed
-from highway_bench.asv_suite.requests import PHASE, Requests, sizes_of
-from highway_bench.asv_suite.series import SERIES, HistoryCell, Judged, Suite
 from highway_bench.blocks import blocks
 from highway_bench.families import families
-from highway_bench.history import Paths
+from highway_bench.history.paths import Paths
+from highway_bench.history.suite import measuring
+from highway_bench.history.suite.benchmarks import VERSION, value_for_asv
+from highway_bench.history.suite.measuring import STEPS, TRAINING, SeriesKey, add, log_loss, precise
+from highway_bench.history.suite.process import CellLacking, PackageProcess, RequestFailed
+from highway_bench.history.suite.requests import PHASE, Requests, sizes_of
+from highway_bench.history.suite.series import SERIES, HistoryCell, Judged, Suite
 from highway_bench.measure.clock import ALL_CAPPED, Stopwatch
 from tests.combinations import can_join
 

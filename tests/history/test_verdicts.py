@@ -10,13 +10,13 @@ from pathlib import Path
 import json5
 import pytest
 
-from highway_bench.asv_suite.series import SERIES, HistoryCell
 from highway_bench.errors import BadInput
-from highway_bench.history import Paths
 from highway_bench.history.files import read_results
 from highway_bench.history.gate import gate
 from highway_bench.history.lines import Followed, Rise
+from highway_bench.history.paths import Paths
 from highway_bench.history.rewriting import follow_accepted, follow_points
+from highway_bench.history.suite.series import SERIES, HistoryCell
 from highway_bench.history.verdicts import GateVerdict, covering, read_verdicts, rename_commits, store_verdict
 from highway_bench.measure.statistics import IntervalEstimate
 from tests.history.conftest import Throwaway

@@ -39,7 +39,7 @@ SETTINGS = {
 }
 STARTS = {
     "worker": "from highway_bench.execution.worker import start; start('memory', 1, ())",
-    "history": "from highway_bench.asv_suite.requests import Requests; Requests('cpu')",
+    "history": "from highway_bench.history.suite.requests import Requests; Requests('cpu')",
     "step benches": "import benches.conftest",
 }
 

@@ -12,7 +12,6 @@ import torch
 
 from highway_bench.blocks import blocks, register_block
 from highway_bench.cell import Cell
-from highway_bench.decide.part import dense, vision
 from highway_bench.execution.progress import TimeLeft
 from highway_bench.families import families, make_family, register_family
 from highway_bench.families.attention import Attention
@@ -26,6 +25,7 @@ from highway_bench.plan.profiles import PROFILES, TIMED_AT
 from highway_bench.plan.selection import Selection
 from highway_bench.plan.settings import FIRST_SGD_RATES, FRESH_SEEDS
 from highway_bench.report.choice.answers import known_answers
+from highway_bench.studies.decide.part import dense, vision
 from highway_bench.tasks import tasks
 from highway_bench.tasks.from_cell import budget_mismatch
 from tests.combinations import TASKS

@@ -14,8 +14,8 @@ from highway_bench.plan.selection import Selection
 from highway_bench.provenance import Identity, identity
 from highway_bench.provenance.free_memory import Gpu, free_bytes, gpu
 from highway_bench.provenance.machine import cores, host
-from highway_bench.reproduce import running as reproducing
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce import running as reproducing
+from highway_bench.studies.reproduce.request import Request
 
 FAKE = """
 import contextlib, types

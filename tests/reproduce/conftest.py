@@ -10,10 +10,10 @@ import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.frames.rows import prepared
-from highway_bench.reproduce.base import Conclusion, Reproduction
-from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.request import Request
 from highway_bench.results.schema import row
+from highway_bench.studies.reproduce.base import Conclusion, Reproduction
+from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.request import Request
 
 Values = dict[Cell, dict[str, float]]
 Point = tuple[str, str, float]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.decide.candidate import TUNING_SEEDS
 from highway_bench.execution.job import Began, Ended, Job
-from highway_bench.reproduce import inits
-from highway_bench.reproduce.arms import (
+from highway_bench.studies.decide.candidate import TUNING_SEEDS
+from highway_bench.studies.reproduce import inits
+from highway_bench.studies.reproduce.arms import (
     ArmRuns,
     Trained,
     left_chance,
@@ -20,10 +20,10 @@ from highway_bench.reproduce.arms import (
     ratio,
     untrained,
 )
-from highway_bench.reproduce.base import measured, reproductions
-from highway_bench.reproduce.quantities import Region, scatter_of
-from highway_bench.reproduce.request import Request
-from highway_bench.reproduce.running import cost, reproduce
+from highway_bench.studies.reproduce.base import measured, reproductions
+from highway_bench.studies.reproduce.quantities import Region, scatter_of
+from highway_bench.studies.reproduce.request import Request
+from highway_bench.studies.reproduce.running import cost, reproduce
 from tests.comparison.conftest import FormulaEngine
 from tests.reproduce.conftest import followed, rows_of
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from highway_bench.reproduce.claims import Claim, Observation, RuleVersion, Verdict
-from highway_bench.reproduce.quantities import Quantity, Region, Statistic, mean, order, prediction, rate
+from highway_bench.studies.reproduce.claims import Claim, Observation, RuleVersion, Verdict
+from highway_bench.studies.reproduce.quantities import Quantity, Region, Statistic, mean, order, prediction, rate
 
 
 def claim(region: Region, *, statistic: Statistic = Statistic.MEAN, **rest: Any) -> Claim:

@@ -13,10 +13,10 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.execution.schedule import with_needs
-from highway_bench.reproduce.base import Reproduction, ended_cells, reproductions
-from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.quantities import Statistic
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce.base import Reproduction, ended_cells, reproductions
+from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.quantities import Statistic
+from highway_bench.studies.reproduce.request import Request
 from highway_bench.tasks import tasks
 from tests.reproduce.conftest import followed, rows_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from highway_bench.blocks import blocks
 from highway_bench.families import families
-from highway_bench.reproduce.base import reproductions
+from highway_bench.studies.reproduce.base import reproductions
 
 ROOT = Path(__file__).parents[2]
 

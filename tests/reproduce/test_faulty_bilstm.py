@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.reproduce.base import Reproduction, reproductions
-from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.faulty_bilstm import DEEP, FAULTY
-from highway_bench.reproduce.request import Request
-from highway_bench.reproduce.running import reproduce
+from highway_bench.studies.reproduce.base import Reproduction, reproductions
+from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.faulty_bilstm import DEEP, FAULTY
+from highway_bench.studies.reproduce.request import Request
+from highway_bench.studies.reproduce.running import reproduce
 from tests.reproduce.conftest import C, N, R, U, followed, rows_of, verdicts
 
 pytestmark = pytest.mark.usefixtures("data_folder")  # chance is the most frequent class of the reviews

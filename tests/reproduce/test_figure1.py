@@ -12,11 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 from highway_bench.errors import BadInput
-from highway_bench.reproduce._figure1_trials import losses_by_trial
-from highway_bench.reproduce.base import Conclusion, reproductions
-from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.quantities import BEST_OF, best_ratio, expected_best
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce._figure1_trials import losses_by_trial
+from highway_bench.studies.reproduce.base import Conclusion, reproductions
+from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.quantities import BEST_OF, best_ratio, expected_best
+from highway_bench.studies.reproduce.request import Request
 from tests.reproduce.conftest import C, N, R, U, rows_of, verdicts
 
 FIGURE1 = reproductions.get("figure1")

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from highway_bench.reproduce.base import Conclusion, reproductions
-from highway_bench.reproduce.claims import Evidence
-from highway_bench.reproduce.flops import NETS
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce.base import Conclusion, reproductions
+from highway_bench.studies.reproduce.claims import Evidence
+from highway_bench.studies.reproduce.flops import NETS
+from highway_bench.studies.reproduce.request import Request
 from highway_bench.tasks import tasks
 from tests.reproduce.conftest import C, N, R, Values, rows_of, verdicts
 

@@ -11,10 +11,10 @@ from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families.parts import count_parameters
 from highway_bench.plan.settings import FIRST_SGD_RATES
-from highway_bench.reproduce.base import Conclusion, reproductions
-from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.gate_bias import BIASES, GUIDELINE, PUBLISHED
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce.base import Conclusion, reproductions
+from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.gate_bias import BIASES, GUIDELINE, PUBLISHED
+from highway_bench.studies.reproduce.request import Request
 from highway_bench.tasks.architecture_network import cell_network
 from tests.reproduce.conftest import A, N, R, S, U, Values, followed, rows_of, verdicts
 

@@ -12,9 +12,9 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.frames.gates import layers, over_seeds
-from highway_bench.reproduce.base import reproductions
-from highway_bench.reproduce.gates import CARRYING, DEPTH, PUBLISHED, STATEMENTS
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce.base import reproductions
+from highway_bench.studies.reproduce.gates import CARRYING, DEPTH, PUBLISHED, STATEMENTS
+from highway_bench.studies.reproduce.request import Request
 from tests.reproduce import conftest
 from tests.reproduce.conftest import C, N, R, verdicts
 

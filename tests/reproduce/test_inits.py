@@ -7,10 +7,10 @@ import math
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.reproduce.base import Conclusion, reproductions
-from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.inits import ACTIVATIONS, INITS, Inits
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce.base import Conclusion, reproductions
+from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.inits import ACTIVATIONS, INITS, Inits
+from highway_bench.studies.reproduce.request import Request
 from tests.reproduce.conftest import A, S, U, followed, rows_of, verdicts
 
 STUDY = reproductions.get("inits")

@@ -12,11 +12,11 @@ import torch
 
 from highway_bench.cell import Cell
 from highway_bench.published_code import lecture as published
-from highway_bench.reproduce import lecture
-from highway_bench.reproduce.base import reproductions
-from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.lecture import KERAS_EPOCHS, PRINTED, SEEDS, STEPS_PER_EPOCH
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce import lecture
+from highway_bench.studies.reproduce.base import reproductions
+from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.lecture import KERAS_EPOCHS, PRINTED, SEEDS, STEPS_PER_EPOCH
+from highway_bench.studies.reproduce.request import Request
 from tests.reproduce import conftest
 from tests.reproduce.conftest import C, N, R, U, verdicts
 

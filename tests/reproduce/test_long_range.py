@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.reproduce import long_range
-from highway_bench.reproduce.base import Conclusion, reproductions
-from highway_bench.reproduce.claims import Evidence, Verdict
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce import long_range
+from highway_bench.studies.reproduce.base import Conclusion, reproductions
+from highway_bench.studies.reproduce.claims import Evidence, Verdict
+from highway_bench.studies.reproduce.request import Request
 from tests.reproduce import conftest
 from tests.reproduce.conftest import A, N, S, U, verdicts
 

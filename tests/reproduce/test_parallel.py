@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from highway_bench.reproduce import parallel
-from highway_bench.reproduce.base import Conclusion, reproductions
-from highway_bench.reproduce.claims import Evidence, Verdict
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce import parallel
+from highway_bench.studies.reproduce.base import Conclusion, reproductions
+from highway_bench.studies.reproduce.claims import Evidence, Verdict
+from highway_bench.studies.reproduce.request import Request
 from tests.reproduce import conftest
 from tests.reproduce.conftest import C, N, R, U, verdicts
 

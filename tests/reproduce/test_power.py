@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from highway_bench.reproduce.power import PowerDesign
-from highway_bench.reproduce.quantities import Region, Statistic, rate_difference
+from highway_bench.studies.reproduce.power import PowerDesign
+from highway_bench.studies.reproduce.quantities import Region, Statistic, rate_difference
 
 ABOVE = Region(least=1.0)
 

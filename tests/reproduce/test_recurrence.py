@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.reproduce.base import reproductions
-from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.recurrence import LONG, SHORT
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce.base import reproductions
+from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.recurrence import LONG, SHORT
+from highway_bench.studies.reproduce.request import Request
 from tests.reproduce.conftest import C, N, R, U, followed, rows_of, verdicts
 
 STUDY = reproductions.get("recurrence")

@@ -20,13 +20,13 @@ from highway_bench.cli import app
 from highway_bench.errors import BadInput
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.reproduce import running as reproducing
-from highway_bench.reproduce.arms import trained
-from highway_bench.reproduce.base import Evaluated, NotAttempted, Reproduction, reproductions
-from highway_bench.reproduce.claims import Claim, Observation
-from highway_bench.reproduce.findings_page import budget, folder_for
-from highway_bench.reproduce.quantities import Quantity, Region, Statistic
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce import running as reproducing
+from highway_bench.studies.reproduce.arms import trained
+from highway_bench.studies.reproduce.base import Evaluated, NotAttempted, Reproduction, reproductions
+from highway_bench.studies.reproduce.claims import Claim, Observation
+from highway_bench.studies.reproduce.findings_page import budget, folder_for
+from highway_bench.studies.reproduce.quantities import Quantity, Region, Statistic
+from highway_bench.studies.reproduce.request import Request
 
 
 class Tiny(Reproduction):

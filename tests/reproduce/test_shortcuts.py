@@ -10,11 +10,11 @@ from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.families import make_family
 from highway_bench.families.parts import count_parameters
-from highway_bench.reproduce import shortcuts
-from highway_bench.reproduce.base import Conclusion, reproductions
-from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.request import Request
-from highway_bench.reproduce.shortcuts import (
+from highway_bench.studies.reproduce import shortcuts
+from highway_bench.studies.reproduce.base import Conclusion, reproductions
+from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.request import Request
+from highway_bench.studies.reproduce.shortcuts import (
     CASES,
     EXCLUSIVE,
     HALF_ONE,

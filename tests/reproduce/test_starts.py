@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.reproduce.base import reproductions
-from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce.base import reproductions
+from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.request import Request
 from tests.reproduce.conftest import C, N, R, U, rows_of, verdicts
 
 VANISHING, UNATTENUATED = reproductions.get("vanishing"), reproductions.get("unattenuated")

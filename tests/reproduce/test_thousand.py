@@ -11,9 +11,9 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.reproduce.base import Conclusion, reproductions
-from highway_bench.reproduce.claims import Finding, Verdict
-from highway_bench.reproduce.request import Request
+from highway_bench.studies.reproduce.base import Conclusion, reproductions
+from highway_bench.studies.reproduce.claims import Finding, Verdict
+from highway_bench.studies.reproduce.request import Request
 from tests.reproduce import conftest
 from tests.reproduce.conftest import C, N, R, U, followed
 

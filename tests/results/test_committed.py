@@ -13,10 +13,10 @@ from highway_bench.execution import schedule
 from highway_bench.execution.schedule import Schedule, with_needs
 from highway_bench.provenance import Identity
 from highway_bench.registry import load_plugin
-from highway_bench.reproduce.base import reproductions
 from highway_bench.results import LATER_ATTEMPT, Store, import_rows
 from highway_bench.results.parquet import ParquetRows
 from highway_bench.results.schema import OWN
+from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.tasks import tasks
 
 DATA = Path(__file__).parents[2] / "docs/data"

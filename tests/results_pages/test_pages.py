@@ -18,11 +18,11 @@ from docs.pages.committed import Committed, command_of, request_of, study_of
 from docs.pages.tables import claim_table, csv_text, markdown, pivot
 from highway_bench.cell import Cell
 from highway_bench.history.files import write_text
-from highway_bench.reproduce.base import reproductions
-from highway_bench.reproduce.claims import Verdict
-from highway_bench.reproduce.lecture import REACHED
-from highway_bench.reproduce.request import Request
 from highway_bench.results import Store, export_runs, row
+from highway_bench.studies.reproduce.base import reproductions
+from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.lecture import REACHED
+from highway_bench.studies.reproduce.request import Request
 from tests.reproduce.conftest import followed
 
 ABSENT = "**Not measured.**"

@@ -45,12 +45,12 @@ def compare(
     By default at all cells that the gate judges. A cell is slower by the gate's rule: 2.5 % or more, with 99 %
     confidence for all cells together. Exits with status 1 if a cell failed, 4 if a commit cannot be built.
     """
-    from highway_bench.asv_suite.series import BY_NAME
-    from highway_bench.history import Paths
     from highway_bench.history.compare import EXCLUDED, Precision, StepChange, compare_counts, joint
     from highway_bench.history.compare import compare as compare_commits
     from highway_bench.history.machine import this_machine
+    from highway_bench.history.paths import Paths
     from highway_bench.history.stored import stored_values
+    from highway_bench.history.suite.series import BY_NAME
 
     paths = Paths.of(root)
     if stored:

@@ -49,11 +49,11 @@ def gate(
     Status 0 no regression, 1 a regression, a series that lost its value at HEAD, or a commit that does not import, 2
     bad input, 3 nothing measured at HEAD or before it, 4 asv failed or a commit cannot be built, 5 undecided.
     """
-    from highway_bench.history import Paths
     from highway_bench.history.gate import check
     from highway_bench.history.gate import gate as judge
     from highway_bench.history.machine import this_machine
     from highway_bench.history.measure import measure_here
+    from highway_bench.history.paths import Paths
     from highway_bench.history.verdicts import GateVerdict
 
     paths = Paths.of(root)

@@ -21,8 +21,8 @@ def import_folder(
     root: Root = Path("."),
 ) -> None:
     """Import results that were measured elsewhere into reports/asv/results."""
-    from highway_bench.history import Paths
     from highway_bench.history.importing import import_results
+    from highway_bench.history.paths import Paths
 
     paths = Paths.of(root)
     imported = import_results(paths, folder, commit)

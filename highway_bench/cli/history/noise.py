@@ -32,9 +32,9 @@ def noise(
     With that, how many pairs of processes make an interval of ± 2.5 %, which the gate needs to see a slow-down of 5 %.
     Exits with status 1 if a cell failed.
     """
-    from highway_bench.history import Paths
     from highway_bench.history.compare import Precision, compare
     from highway_bench.history.machine import this_machine
+    from highway_bench.history.paths import Paths
 
     paths = Paths.of(root)
     every = compare(

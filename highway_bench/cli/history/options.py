@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from highway_bench.asv_suite.series import HistoryCell, Suite
+    from highway_bench.history.suite.series import HistoryCell, Suite
 
 Root = Annotated[Path, typer.Option(help="The checkout.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU where there is one.")]
@@ -39,8 +39,8 @@ def chosen_cells(
 ) -> list[HistoryCell]:
     """The cells of these options, at each size; raises ``UnknownName`` for a block or family that ``suite`` does not
     follow."""
-    from highway_bench.asv_suite.series import HistoryCell
     from highway_bench.errors import UnknownName
+    from highway_bench.history.suite.series import HistoryCell
 
     known = {"block": (*suite.core, *suite.others), "family": (*suite.families, suite.stacked)}
     for kind, given in (("block", blocks), ("family", families)):

@@ -23,7 +23,7 @@ def publish(
 
     With --site, also copy them, the report (highway-bench report) and the documentation (nox -s docs) into a folder.
     """
-    from highway_bench.history import Paths
+    from highway_bench.history.paths import Paths
     from highway_bench.history.publish import publish as write_pages
     from highway_bench.history.site import write_site
 

@@ -49,10 +49,10 @@ def run(
     pages, and not stored.
     """
     from highway_bench.errors import BadInput
-    from highway_bench.history import Paths
     from highway_bench.history.git import has_git
     from highway_bench.history.machine import this_machine
     from highway_bench.history.measure import measure_here, measure_range
+    from highway_bench.history.paths import Paths
     from highway_bench.history.rewriting import follow_accepted, follow_points
 
     if span and (commit or out):

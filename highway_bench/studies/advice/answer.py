@@ -1,0 +1,264 @@
+"""Advice: three answers that are judged apart (does it train, what does it cost, how good is it), in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from highway_bench.interactive.measured import ShowsTables
+from highway_bench.report.format import counted, listed, quantity, signed, three
+from highway_bench.studies.advice.building import building_line
+from highway_bench.studies.advice.connections import Connection
+from highway_bench.studies.advice.costs import RelativeCost
+from highway_bench.studies.advice.finals import ALPHA, MOST, MOST_SEEDS, Behind, JudgedFinals, QualityVerdict
+from highway_bench.studies.advice.learning import Learning
+from highway_bench.studies.advice.plain_values import plain_advice
+from highway_bench.studies.decide.candidate import REFERENCE
+
+MOST_NAMED: Final = 8
+"""Of more connections in a list, some are named and the others counted."""
+CONFIDENCE: Final = f"{100 * (1 - ALPHA):g} %"
+
+
+@dataclass(frozen=True)
+class ConnectionResult:
+    """What was measured of one connection.
+
+    ``steps`` are those of its longest runs, with the learning ``rate`` of the lowest ``loss`` (a mean over seeds in the
+    finals, ``None`` where it diverged). ``runs`` and ``succeeded`` count these runs. ``accuracy`` is the mean test
+    accuracy in the finals, ``reason`` an error, or why it was left out. ``at_start`` says whether signal and gradient
+    are in range before training; empty if that was not measured.
+    """
+
+    connection: Connection
+    width: int
+    learning: Learning
+    cost: RelativeCost
+    steps: int = 0
+    rate: float | None = None
+    loss: float | None = None
+    runs: int = 0
+    succeeded: int = 0
+    accuracy: float | None = None
+    reason: str = ""
+    at_start: str = ""
+
+
+def unfit(finalists: Iterable[Connection], results: Iterable[ConnectionResult]) -> set[Connection]:
+    """The finalists that do not learn, where others do: none to use, however far their losses scatter."""
+    learning = {one.connection: one.learning for one in results}
+    words = {name: learning[name] for name in finalists}
+    learns = any(word in (Learning.TRAINS, Learning.LEARNS) for word in words.values())
+    return {name for name, word in words.items() if learns and word == Learning.STALLS}
+
+
+@dataclass(frozen=True, repr=False)
+class Advice(ShowsTables):
+    """The advice for one layer at one depth.
+
+    ``about`` has the request in plain values, ``results`` what was measured of each connection, ``quality`` the verdict
+    of the finals. ``failed`` is the number of measurements without a result.
+    """
+
+    about: Mapping[str, Any]
+    results: Sequence[ConnectionResult]
+    quality: JudgedFinals[Connection]
+    finalists: Sequence[Connection]
+    ladder: Sequence[int]
+    timed_depth: int
+    notes: Sequence[str]
+    store: Path
+    failed: int = 0
+    page: Path | None = None
+
+    @property
+    def verdict(self) -> QualityVerdict:
+        """``take``, ``equal``, ``undecided``, or ``none`` where no finalist learns."""
+        best = self.quality.best
+        learns = best is not None and self.result(best).learning in (Learning.TRAINS, Learning.LEARNS)
+        return self.quality.verdict if learns else QualityVerdict.NONE
+
+    @property
+    def use(self) -> tuple[Connection, ...]:
+        """The connections to use: the leaders, the lowest loss first; none where the verdict is ``none``."""
+        return () if self.verdict == QualityVerdict.NONE else self.quality.leaders
+
+    @property
+    def cheapest(self) -> Connection | None:
+        """The leader whose step is the shortest; ``None`` unless the ratios of all leaders are decided."""
+        known = [one for one in self.use if self.result(one).cost.decided]
+        return min(known, key=lambda one: self.result(one).cost.ratio) if len(known) == len(self.use) > 0 else None
+
+    @property
+    def cheaper_surely(self) -> bool:
+        """Whether the interval of the cheapest leader's step lies below those of all other leaders."""
+        cheapest = self.cheapest
+        others = [self.result(one).cost for one in self.use if cheapest is not None and one.block != cheapest.block]
+        return (
+            bool(others) and cheapest is not None and all(self.result(cheapest).cost.high < one.low for one in others)
+        )
+
+    @property
+    def exit_status(self) -> int:
+        """1 if a measurement failed, else 0."""
+        return int(self.failed > 0)
+
+    @property
+    def headline(self) -> str:
+        """The answer, and how many connections were left out of it."""
+        left = sum(one.learning == Learning.LEFT_OUT for one in self.results)
+        if not left:
+            return self.decision
+        count = f"{left} of {len(self.results)} connections and starts {'was' if left == 1 else 'were'} left out"
+        return f"{self.decision} {count}: a better one may be among them."
+
+    @property
+    def decision(self) -> str:
+        """What the finals decide, in a sentence or two."""
+        depth, steps = self.about["depth"], self.ladder[-1]
+        names = listed([str(one) for one in self.use])
+        if self.quality.best is None:
+            return f"No connection to take at depth {depth}: each one in the finals diverged or failed at a seed."
+        if self.verdict == QualityVerdict.NONE:
+            if lost := [str(one) for one in self.ranked if self.result(one).loss is None]:
+                return (
+                    f"No connection to take at depth {depth}: {listed(lost)} diverged or failed at a seed, and no "
+                    f"other finalist learns within {steps:,} steps."
+                )
+            return (
+                f"No connection that was tried learns at depth {depth} within {steps:,} steps: more --minutes, or "
+                "fewer connections (--block), give more steps."
+            )
+        if len(self.finalists) < 2:
+            alone = sum(one.steps > 0 for one in self.results) < 2
+            return (
+                f"Only {names} was trained." if alone else f"Take {names}: the others that went on diverged or failed."
+            )
+        if self.verdict == QualityVerdict.TAKE:
+            return f"Take {names}."
+        if self.verdict == QualityVerdict.EQUAL:
+            cost = f"take the cheaper, {self.cheapest}" if self.cheaper_surely else "their step times do not decide"
+            return f"{names} are equal: {cost}."
+        needed = self.quality.needed
+        seeds = f"about {needed} seeds" if needed else f"more than {MOST_SEEDS} seeds"
+        lowest = ", which has the lowest loss too" if self.cheapest == self.quality.best else ""
+        cheaper = f" The cheapest of them is {self.cheapest}{lowest}." if self.cheaper_surely else ""
+        return f"Undecided between {names}: it would need {seeds}, not {self.quality.seeds}.{cheaper}"
+
+    @property
+    def ranked(self) -> list[Connection]:
+        """The finalists, the lowest loss first; those that diverged or failed at a seed last."""
+        judged = [one for one in (self.quality.best, *(one.name for one in self.quality.behind)) if one is not None]
+        return [*judged, *(one for one in self.finalists if one not in judged)]
+
+    def result(self, connection: Connection) -> ConnectionResult:
+        """What was measured of ``connection``."""
+        return next(one for one in self.results if one.connection == connection)
+
+    def behind(self, connection: Connection) -> Behind[Connection] | None:
+        """How far ``connection`` is behind the best; ``None`` for the best, and for one that is not in the finals."""
+        return next((one for one in self.quality.behind if one.name == connection), None)
+
+    def lines(self) -> list[str]:
+        """The answer, one line for each of the three questions, and how the connections to use are built."""
+        built = building_line(self)
+        return [self.headline, self.training_line(), self.cost_line(), self.quality_line(), *([built] if built else [])]
+
+    def headlines(self) -> list[str]:
+        return self.lines()
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The connections, what trained longest and then the lowest loss first."""
+        rows = [
+            {
+                "connection": str(one.connection),
+                "width": one.width,
+                "result": str(one.learning),
+                "steps": one.steps,
+                "lr": one.rate,
+                "loss": one.loss,
+                "step ratio": one.cost.ratio,
+                "low": one.cost.low,
+                "high": one.cost.high,
+            }
+            for one in ordered(self.results)
+        ]
+        return {"connections": pd.DataFrame(rows)}
+
+    def training_line(self) -> str:
+        """Does it train?"""
+        named: dict[str, list[str]] = {}
+        for one in sorted(self.results, key=lambda one: list(Learning).index(one.learning)):
+            within = f" within {one.steps:,} steps" if one.learning == Learning.STALLS else ""
+            named.setdefault(f"{one.learning}{within}", []).append(str(one.connection))
+        parts = [f"{words}: {listed(first_of(names, MOST_NAMED))}" for words, names in named.items()]
+        return f"Does it train? {'; '.join(parts)}."
+
+    def cost_line(self) -> str:
+        """What does it cost?"""
+        parts = []
+        for block in dict.fromkeys(one.block for one in self.use or self.ranked):
+            cost = next(one.cost for one in self.results if one.connection.block == block)
+            what = "the unit" if block == REFERENCE else cost.words
+            saved = "" if math.isnan(cost.saved) else f", {quantity(cost.saved, 'B')} saved a layer"
+            parts.append(f"{block}: {what}{saved}")
+        return f"What does it cost? {'; '.join(parts) or 'not timed'}."
+
+    def quality_line(self) -> str:
+        """How good is it?"""
+        best = self.quality.best
+        if self.verdict == QualityVerdict.NONE or best is None:
+            return "How good is it? There is nothing to compare."
+        parts = [f"{best}: final loss {three(self.result(best).loss)}"]
+        parts += [
+            f"{one.name}: {percent(one.difference)} {interval(one)}, {one.relation}" for one in self.quality.behind
+        ]
+        compared = f"{counted(self.quality.seeds, 'seed')} of {self.ladder[-1]:,} steps, intervals of {CONFIDENCE}"
+        return f"How good is it? {'; '.join(parts)} ({compared})."
+
+    def plain(self) -> dict[str, Any]:
+        """The advice as values that JSON knows."""
+        return plain_advice(self)
+
+
+def first_of(names: Sequence[str], most: int) -> list[str]:
+    """``names``; if there are more than ``most``, fewer of them and the number of the others."""
+    return list(names) if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1} others"]
+
+
+def percent(difference: float) -> str:
+    """A relative difference as a percentage: +12 %."""
+    return f"{hundredths(difference)} %"
+
+
+def interval(one: Behind[Connection]) -> str:
+    """The interval of a difference, in per cent."""
+    if not math.isfinite(one.low):
+        return "[one seed]"
+    return f"[{hundredths(one.low)}, {hundredths(one.high)}]"
+
+
+def hundredths(difference: float) -> str:
+    """A relative difference in per cent, without the sign of per cent: +12."""
+    if abs(difference) >= MOST:
+        return f"> +{100 * MOST:,.0f}" if difference > 0 else f"< −{100 * MOST:,.0f}"
+    return signed(100 * difference, "+.3g")
+
+
+def ordered(results: Iterable[ConnectionResult]) -> list[ConnectionResult]:
+    """Results with what trained longest, and then the lowest loss, first."""
+    words = list(Learning)
+    return sorted(
+        results,
+        key=lambda one: (
+            -one.steps,
+            -one.runs,
+            math.inf if one.loss is None else one.loss,
+            words.index(one.learning),
+        ),
+    )

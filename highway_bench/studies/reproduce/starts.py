@@ -1,0 +1,281 @@
+"""Networks at their start: what a stack of layers does to the signal and to the gradient.
+
+``vanishing`` has products of factors below and above one over 50 layers, and layers that the first steps leave
+unchanged; ``unattenuated`` has gradients through x + g(xW + b).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import pandas as pd
+
+from highway_bench.analysis.signal import FACTOR
+from highway_bench.cell import Cell
+from highway_bench.report import columns as column
+from highway_bench.studies.reproduce.base import Evaluated, Metrics, Reproduction, measured, register_reproduction
+from highway_bench.studies.reproduce.claims import Claim, Evidence, Observation, RuleVersion
+from highway_bench.studies.reproduce.quantities import Quantity, Region, Statistic, mean
+from highway_bench.studies.reproduce.request import Request
+
+LECTURE = "a lecture on highway networks"
+WIDTH, BATCH = 64, 64
+DEPTH, STEPS = 50, 20  # of vanishing
+DEPTHS = (10, 20, 50)  # of unattenuated
+FIRST_STEPS = {"optimiser": "sgd", "rate": 0.01, "momentum": 0.0, "decay": 1.0, "steps": STEPS}
+HALF, TENTH = DEPTH / 2, DEPTH / 10  # layers
+SCATTER = 2.0  # layers between seeds that stand still
+
+SIZES = {"signal": "activation_ratio", "gradient": "gradient_ratio"}
+"""What crosses the stack: the signal from the first layer to the last, the gradient back."""
+
+StartRuns = Sequence[Metrics]
+RunsAtDepth = Mapping[tuple[str, int], StartRuns]
+"""The metrics of the runs of a case, by its name, and a depth."""
+
+
+class StartCase(NamedTuple):
+    """Layers with a ``block``, the options of their family, and the factor of their initial weights. With ``trains``,
+    the network also trains for a few steps on digits."""
+
+    name: str
+    block: str = "plain"
+    options: Mapping[str, Any] = {}
+    gain: float = 1.0
+    trains: bool = False
+
+
+class AtStart(Reproduction):
+    """A reproduction of dense networks of 64 units at their start, of which each of ``cases`` is measured."""
+
+    cases: ClassVar[Sequence[StartCase]]
+    table_title: ClassVar[str]
+    default_seeds = 10
+    version = RuleVersion(1, "2026-11-23", seen=200)  # those below were seen while the rules were written
+
+    def depths(self, request: Request) -> Sequence[int]:
+        """The numbers of layers."""
+        return request.depth or DEPTHS
+
+    def cells(self, request: Request) -> list[Cell]:
+        return [cell for cells in self._cells(request).values() for cell in cells]
+
+    def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
+        values = measured(self.fresh(rows), self.cells(request))
+        runs = {key: [values[cell] for cell in own if values[cell]] for key, own in self._cells(request).items()}
+        return runs, [starts_table(self.name, self.table_title, runs)] if any(runs.values()) else [], []
+
+    def _cells(self, request: Request) -> dict[tuple[str, int], list[Cell]]:
+        return {
+            (case.name, depth): [
+                Cell(
+                    task="propagation",
+                    block=case.block,
+                    family="dense",
+                    family_options=case.options,
+                    depth=depth,
+                    width=WIDTH,
+                    nominal_width=WIDTH,
+                    match="width",
+                    batch_size=BATCH,
+                    dtype="float64",
+                    dataset="digits" if case.trains else None,
+                    recipe={"gain": case.gain, **(FIRST_STEPS if case.trains else {})},
+                    device=request.device,
+                    seed=seed,
+                )
+                for seed in self.seeds(request)
+            ]
+            for case in self.cases
+            for depth in self.depths(request)
+        }
+
+
+def size(name: str, runs: StartRuns, way: str, confidence: float) -> Quantity:
+    """The geometric mean, with its interval, of the factor by which signal or gradient changes across the stack."""
+    return mean(name, [run[SIZES[way]] for run in runs if SIZES[way] in run], confidence, "×")
+
+
+def starts_table(name: str, title: str, runs_at_depth: RunsAtDepth) -> column.Shown:
+    """One row per case and depth: what crosses the stack, and how many layers the first steps leave unchanged."""
+    records = []
+    for (case, depth), runs in runs_at_depth.items():
+        still = [run["still_layers"] for run in runs if "still_layers" in run]
+        record: dict[str, Any] = {"case": case, "depth": depth, "n": len(runs), "still": mean("", still).value}
+        for way, metric in SIZES.items():
+            known = [run[metric] for run in runs if run.get(metric, 0) > 0]
+            record |= mean("", known, unit="×").columns(way, f"{way}_")
+        records += [record] if runs else []
+    columns = [
+        column.words("case", "network"),
+        column.whole("depth", "layers"),
+        column.spread("signal", "signal ×", "signal_low", "signal_high", "1", hint="RMS of x_L over that of x₀"),
+        column.spread(
+            "gradient", "gradient ×", "gradient_low", "gradient_high", "1", hint="RMS of dL/dx₀ over that of dL/dx_L"
+        ),
+        column.number("still", "layers that stand still", "layers", "mean over seeds"),
+        column.whole("n", "seeds"),
+    ]
+    return column.shown(name, title, pd.DataFrame(records), columns, note="Geometric means and 95 % over seeds.")
+
+
+# ------------------------------------------------------------------------------------------------------- vanishing
+
+BELOW = StartCase("ReLU, He weights × 0.5", gain=0.5)
+ABOVE = StartCase("ReLU, He weights × 2", gain=2.0)
+SIGMOID = StartCase("sigmoid, Glorot weights", options={"activation": "sigmoid"}, trains=True)
+TANH = StartCase("tanh, Glorot weights", options={"activation": "tanh"}, trains=True)
+
+
+@register_reproduction(
+    "vanishing",
+    title="Signals that vanish and explode over 50 layers, and layers that stand still",
+    source=LECTURE,
+)
+class Vanishing(AtStart):
+    """50 dense plain layers of 64 units, before training, and in the first 20 steps of SGD on digits.
+
+    Initial weights are multiplied by 0.5, 1 and 2, which is the factor by which a ReLU layer changes the signal. In
+    the first steps, a layer stands still if its relative change is less than a hundredth of the largest one.
+    """
+
+    takes = frozenset({"seeds"})
+    cases = (BELOW, StartCase("ReLU, He weights"), ABOVE, SIGMOID, TANH)
+    table_title = f"Signal, gradient and unchanged layers at {DEPTH} layers"
+
+    def depths(self, request: Request) -> Sequence[int]:
+        return (DEPTH,)
+
+    def claims(self, request: Request) -> Sequence[Claim]:
+        common: dict[str, Any] = {"source": LECTURE, "statistic": Statistic.MEAN, **self.design(request)}
+        second = {"evidence": Evidence.SECONDARY, **common}
+        across = f"RMS of the signal after {DEPTH} layers over that before, and of the gradient in the other direction"
+        still = f"layers of {DEPTH} that stand still in the first {STEPS} steps"
+        return [
+            Claim(
+                statement="a signal whose factor per layer is below one vanishes",
+                quantity=f"{across}, at a factor of 0.5",
+                unit="×",
+                region=Region(most=1 / FACTOR),
+                effect=0.5**DEPTH,
+                observe=lambda runs, confidence: _sizes(runs[BELOW.name, DEPTH], confidence),
+                **second,
+            ),
+            Claim(
+                statement="a signal whose factor per layer is above one explodes",
+                quantity=f"{across}, at a factor of 2",
+                unit="×",
+                region=Region(least=FACTOR),
+                effect=2.0**DEPTH,
+                observe=lambda runs, confidence: _sizes(runs[ABOVE.name, DEPTH], confidence),
+                **second,
+            ),
+            Claim(
+                statement="layers far from the output are frozen, with sigmoids",
+                quantity=f"{still}; 0 if the first one moves",
+                unit="layers",
+                region=Region(least=HALF),
+                refuted=(Region(most=TENTH),),
+                scatter=SCATTER,
+                observe=lambda runs, confidence: _still(runs[SIGMOID.name, DEPTH], confidence, from_the_first=True),
+                **second,
+            ),
+            Claim(
+                statement="depth alone does not freeze layers: with tanh and Glorot weights hardly any stands still",
+                evidence=Evidence.OURS,
+                quantity=still,
+                unit="layers",
+                region=Region(most=TENTH),
+                refuted=(Region(least=HALF),),
+                scatter=SCATTER,
+                observe=lambda runs, confidence: _still(runs[TANH.name, DEPTH], confidence),
+                **common,
+            ),
+        ]
+
+
+def _sizes(runs: StartRuns, confidence: float) -> Observation:
+    return Observation(decisive=[size(way, runs, way, confidence) for way in SIZES] if runs else [])
+
+
+def _still(runs: StartRuns, confidence: float, *, from_the_first: bool = False) -> Observation:
+    counts = [
+        0.0 if from_the_first and run.get("still_first") != 1 else run["still_layers"]
+        for run in runs
+        if "still_layers" in run
+    ]
+    first, last = ([run.get(name, math.nan) for run in runs] for name in ("still_first", "still_last"))
+    in_all = bool(runs) and max(first) <= min(last) and not any(map(math.isnan, [*first, *last]))
+    return Observation(
+        decisive=[mean("", counts, confidence, "layers")] if counts else [],
+        reported=_sizes(runs, confidence).decisive,
+        note=f"layers {max(first):.0f} to {min(last):.0f}" if in_all else "",  # that stand still in all runs
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- unattenuated
+
+RELU = StartCase("x + ReLU(xW + b)", "residual")
+RESIDUAL_TANH = StartCase("x + tanh(xW + b)", "residual", {"activation": "tanh"})
+
+
+@register_reproduction("unattenuated", title="Gradients through 10 to 50 residual layers at the start", source=LECTURE)
+class Unattenuated(AtStart):
+    """Dense layers of 64 units before training: RMS of the gradient at the first layer's input over that at the last
+    layer's output.
+
+    The statement is true as it is written if the gradient does not shrink. That it roughly keeps its size is our
+    reading of what it is stated for. Plain and highway layers are reported and decide nothing.
+    """
+
+    takes = frozenset({"depth", "seeds"})
+    cases = (RELU, RESIDUAL_TANH, StartCase("ReLU(xW + b)"), StartCase("highway, gate bias −ln L", "highway"))
+    table_title = "Signal and gradient across the stack, before training"
+
+    def claims(self, request: Request) -> Sequence[Claim]:
+        deepest_first = sorted(self.depths(request), reverse=True)
+        common: dict[str, Any] = {"source": LECTURE, "unit": "×", "statistic": Statistic.MEAN, **self.design(request)}
+        across = "RMS of the gradient at the first layer over that at the last"
+        return [
+            Claim(
+                statement="x + g(xW + b) passes gradients unattenuated",
+                evidence=Evidence.SECONDARY,
+                quantity=f"{across}, with ReLU, at every depth",
+                region=Region(least=1.0),
+                observe=lambda runs, confidence: _as_worded(_gradients(RELU, deepest_first, runs, confidence)),
+                **common,
+            ),
+            *(
+                Claim(
+                    statement=f"gradients through x + g(xW + b) change by less than {FACTOR:g} times, with {name}",
+                    evidence=Evidence.OURS,
+                    quantity=f"{across}, at {deepest_first[0]} layers",
+                    region=Region(1 / FACTOR, FACTOR),
+                    refuted=(Region(most=1 / FACTOR), Region(least=FACTOR)),
+                    effect=1.0,
+                    observe=partial(_gradients, case, deepest_first[:1]),
+                    **common,
+                )
+                for name, case in (("ReLU", RELU), ("tanh", RESIDUAL_TANH))
+            ),
+        ]
+
+
+def _gradients(case: StartCase, depths: Sequence[int], runs: RunsAtDepth, confidence: float) -> Observation:
+    known = [(depth, runs[case.name, depth]) for depth in depths if runs[case.name, depth]]
+    return Observation(
+        decisive=[size(f"{depth} layers", own, "gradient", confidence) for depth, own in known],
+        untestable="" if len(known) == len(depths) else "not measured at every depth",
+    )
+
+
+def _as_worded(seen: Observation) -> Observation:
+    """The factor at the deepest network, which comes first, says what the statement leaves out."""
+    if not seen.decisive or not seen.decisive[0].low > FACTOR:
+        return seen
+    first = replace(seen.decisive[0], name=f"true as worded, but the gradient explodes: {seen.decisive[0].name}")
+    return replace(seen, decisive=[first, *seen.decisive[1:]])

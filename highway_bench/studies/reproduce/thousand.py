@@ -1,0 +1,313 @@
+"""More than a thousand layers: does stochastic gradient descent with momentum train a highway network?
+
+The success by depth on a ladder up to such a network comes first, next to that of plain networks.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from highway_bench.data import make_dataset
+from highway_bench.errors import BadInput
+from highway_bench.frames.rows import of_task, rows_of
+from highway_bench.measure.statistics import log10_interval, wilson
+from highway_bench.plan.grid import TRAINED
+from highway_bench.plan.settings import FIRST_SGD_RATES
+from highway_bench.report import columns as column
+from highway_bench.report.figures import Picture
+from highway_bench.report.figures.base import dodge, head, joined, legend, panels, settings
+from highway_bench.report.figures.drawing import intervals
+from highway_bench.report.format import count, three
+from highway_bench.report.style import styles as styles_of
+from highway_bench.studies.decide.candidate import Candidate
+from highway_bench.studies.reproduce.arms import RATE_COLUMNS, TunedReproduction, sgd
+from highway_bench.studies.reproduce.base import Evaluated, NotAttempted, register_reproduction
+from highway_bench.studies.reproduce.claims import Claim, Observation, RuleVersion
+from highway_bench.studies.reproduce.quantities import Quantity, Region, Share, Statistic
+from highway_bench.studies.reproduce.request import Request
+from highway_bench.success.judging import TAIL, THRESHOLD
+from highway_bench.success.ladder import TRAINABLE, Success, l50
+from highway_bench.success.monotone import largest_rise
+
+LADDER = (10, 20, 50, 100, 200, 500, 1_101)  # layers: one plain layer, and up to 1,100 layers with the block
+DEEP = 1_000  # the claim is about networks with at least this number of block layers
+STEPS, SEEDS = 200, 10
+BATCH = TRAINED.batches["vector"]
+BLOCKS = ("plain", "highway")
+DATASET = "mnist-5k"
+CHANCE = make_dataset(DATASET).chance_loss
+
+# Chance is the constant predictor's loss, ln 10. A run trains if its final loss is at
+# most THRESHOLD of chance.
+MOVES = 0.5  # of chance: a run that does not train must end below this to be under way
+STALLS_ABOVE = 0.9  # of chance: a run stalls if its final loss is above this
+FIFTHS = 5  # a run is under way only if its mean loss falls from each fifth of the steps to the next
+
+LONG = "arXiv:1507.06228, §2.2"
+
+
+@register_reproduction("thousand", title="SGD does not stall beyond 1,000 layers", source=LONG)
+class Thousand(TunedReproduction):
+    """1 plain and 9 to 1,100 highway layers of 50 units on MNIST-5k, SGD with momentum, gate bias −ln L; and plain.
+
+    The rate is tuned for both at every depth; the best rate is run on other seeds. The paper states no data, width,
+    bias or curve of its pilot, so only "it does not stall" can be tested. Plain layers of the same depth are the
+    control. Seeds train together where that is faster.
+    """
+
+    # Version 1 had one depth, and its best rate was at the edge of those tried. In version 2 a single run chose the
+    # rate, and plain's best rate was at that edge
+    version = RuleVersion(3, "2026-11-25", seen=13)
+    takes = frozenset({"depth", "steps", "seeds"})
+    default_seeds = SEEDS
+    rates = FIRST_SGD_RATES
+    not_attempted = (
+        NotAttempted(
+            "a 900-layer highway network on CIFAR-100 shows no difficulty by epoch 80", "arXiv:1505.00387, second-hand"
+        ),
+    )
+
+    def arms(self, request: Request) -> dict[Hashable, Candidate]:
+        if 1 in request.depth:
+            raise BadInput("the depth counts the plain first layer, so it is 2 at least")
+        return {
+            (block, depth): self.arm(
+                block,
+                "dense",
+                self.seeds(request),
+                depth=depth,
+                nominal_width=TRAINED.widths["vector"],
+                batch_size=BATCH,
+                dataset=DATASET,
+                recipe=sgd(request.steps or STEPS, together=SEEDS),
+                device=request.device,
+            )
+            for block, depth in itertools.product(BLOCKS, _depths(request))
+        }
+
+    def claims(self, request: Request) -> Sequence[Claim]:
+        deep: list[int | None] = [depth for depth in _depths(request) if depth >= DEEP]
+        return [_claim(depth, **self.design(request)) for depth in deep or [None]]
+
+    def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
+        ended = self.ended_runs(rows, request, lambda run: (run["block"], run["depth"]))
+        curves = _curves(self.fresh(rows))
+        ended["result"] = [_result(run, curves) for run in rows_of(ended)]
+        successes = successes_of(ended)
+        pictures = [success_picture(successes)] if any(len(one) > 1 for one in successes.values()) else []
+        tables = [success_table(successes)] if any(successes.values()) else []
+        return ended, [*tables, _table(ended, curves)], pictures
+
+
+def _curves(rows: pd.DataFrame) -> pd.DataFrame:
+    """The finite part of the loss curves, without tuning runs: ``block``, ``depth``, ``seed``, ``step``, ``loss``."""
+    frame = of_task(rows, "trainability")
+    frame = frame[frame["trial"].isna() & (frame["axis"] == "step") & (frame["value"] > 0)]
+    table = frame[["label", "depth", "seed", "index", "value"]]
+    table = table.rename(columns={"label": "block", "index": "step", "value": "loss"})
+    return table.sort_values(["block", "depth", "seed", "step"], ignore_index=True)
+
+
+def _depths(request: Request) -> list[int]:
+    return sorted({layers - 1 for layers in request.depth or LADDER})
+
+
+def _claim(depth: int | None, **design: Any) -> Claim:
+    """The claim at one depth, if one was requested that is deep enough. The plain networks are reported without a
+    verdict: nothing is published about them at such a depth."""
+
+    def observe(ended: pd.DataFrame, _: float) -> Observation:
+        if depth is None:
+            return Observation(untestable="no network of such a depth was requested")
+        results, parts = {}, []
+        for block in ("highway", "plain"):
+            own = ended[(ended["depth"] == depth) & (ended["block"] == block)]
+            results[block] = list(own["result"])
+            parts.append(f"{block}: {counted(results[block])}, final loss {_loss(own)} nat")
+
+        def share(*names: str) -> list[Quantity]:
+            own = results["highway"]
+            count = sum(result in names for result in own)
+            return [Share.of_runs(" or ".join(names), count, len(own))] if own else []
+
+        return Observation(
+            decisive=share("trains", "under way"),
+            against=share("stalls", "diverges"),
+            note=f"{count(depth + 1)} layers, {'; '.join(parts)}; chance {three(CHANCE)}",
+        )
+
+    return Claim(
+        statement="SGD does not stall with more than 1,000 highway layers",
+        source=LONG,
+        quantity=f"share of seeds that end at or below {THRESHOLD:g} × chance, or below {MOVES:g} × chance with a "
+        "lower mean loss in each fifth of the steps than before (to contradict: that end above "
+        f"{STALLS_ABOVE:g} × chance or diverge)",
+        unit="%",
+        statistic=Statistic.SHARE,
+        region=Region(least=100, closed=True),
+        refuted=(Region(least=50, closed=True),),
+        observe=observe,
+        effect=100,
+        **design,
+    )
+
+
+def _result(run: column.Record, curves: pd.DataFrame) -> str:
+    """The result of one run: trains, under way, stalls, diverges, or slow."""
+    if column.missing(run["final_loss"]):
+        return "diverges"
+    if run["final_loss"] <= THRESHOLD * CHANCE:
+        return "trains"
+    if run["final_loss"] > STALLS_ABOVE * CHANCE:
+        return "stalls"
+    own = curves[
+        (curves["block"] == run["block"]) & (curves["depth"] == run["depth"]) & (curves["seed"] == run["seed"])
+    ]
+    if len(own) < FIFTHS:  # too short for a trend
+        return "slow"
+    fifths = [float(part.mean()) for part in np.array_split(own["loss"].to_numpy(), FIFTHS)]
+    falling = all(after < before for before, after in pairwise(fifths))
+    return "under way" if falling and run["final_loss"] < MOVES * CHANCE else "slow"
+
+
+def counted(results: Sequence[str]) -> str:
+    """The number of seeds with each result: "1 of 3 seeds stalls, 2 of 3 seeds train"."""
+    parts = [f"{count} of {len(results)} seeds {_verb(result, count)}" for result, count in Counter(results).items()]
+    return ", ".join(parts) or "no run ended"
+
+
+def _verb(result: str, seeds: int) -> str:
+    if not result.endswith("s"):
+        return f"is {result}" if seeds == 1 else f"are {result}"
+    return result if seeds == 1 else result.removesuffix("s")
+
+
+def _loss(own: pd.DataFrame) -> str:
+    losses = own["final_loss"].dropna()
+    return str(log10_interval(losses)) if len(losses) else "–"
+
+
+def _table(ended: pd.DataFrame, curves: pd.DataFrame) -> column.Shown:
+    """The table with one row per run."""
+    table = ended.assign(layers=ended["depth"] + 1).sort_values(["layers", "block", "seed"])
+    columns = [
+        column.words("block", "block"),
+        column.whole("layers", "layers"),
+        column.whole("width", "width"),
+        column.whole("params", "parameters"),
+        column.whole("seed", "seed"),
+        *RATE_COLUMNS,
+        column.words("result", "outcome"),
+        column.number("final_loss", "final loss", "nat", f"mean of the last {TAIL:.0%} of the steps"),
+        column.whole("steps_to_threshold", "steps to threshold"),
+        column.percent("train_accuracy", "train accuracy"),
+        column.percent("test_accuracy", "test accuracy"),
+        column.number("step_seconds", "step", "s"),
+    ]
+    note = f"{count(int(curves['step'].max()))} steps in batches of {BATCH}." if len(curves) else ""
+    return column.shown("thousand-runs", "Every final run", table, columns, note=note)
+
+
+# -------------------------------------------------------------------------------------------------- success by depth
+
+SuccessByBlock = Mapping[str, Success]
+"""Runs that succeed, and runs, by block and layers. The plain first layer counts, as in the papers."""
+
+
+def successes_of(ended: pd.DataFrame) -> dict[str, Success]:
+    """The successes of the runs that ended, by block and layers."""
+    return {
+        str(block): {
+            depth + 1: (int((own["success"] == 1).sum()), len(own))
+            for depth in sorted(set(part["depth"].astype(int)))
+            for own in [part[part["depth"] == depth]]
+        }
+        for block, part in ended.groupby("block", sort=False)
+    }
+
+
+def l50_text(success: Success) -> str:
+    """L50 in layers, with its interval."""
+    return str(l50(success)) if len(success) > 1 else "–"
+
+
+RISES = 0.05
+"""The level at which a rise of success with depth is stated."""
+
+
+def rise_text(success: Success) -> str:
+    """The largest rise of success with depth, with the p value of a success that never rises: "3 of 10 at 20 layers,
+    8 of 10 at 200 (monotone over all depths: p = 0.03)"; empty if there is none."""
+    rise = largest_rise(success) if success else None
+    if rise is None:
+        return ""
+    ends = [f"{k} of {n}" for k, n in (success[rise.shallow], success[rise.deep])]
+    text = f"{ends[0]} at {count(rise.shallow)} layers, {ends[1]} at {count(rise.deep)}"
+    text += f" (monotone over all depths: p = {rise.p:.2g})"
+    return text if rise.p < RISES else f"{text}, not more than chance gives"
+
+
+def success_table(successes: SuccessByBlock) -> column.Shown:
+    """One row per block: its successes by depth, L50, and where success rises with depth."""
+    layers = sorted({depth for success in successes.values() for depth in success})
+    records: list[dict[str, Any]] = [
+        {"block": block, "l50": l50_text(success), "rise": rise_text(success) or "none"}
+        | {str(depth): f"{success[depth][0]} of {success[depth][1]}" for depth in layers if depth in success}
+        for block, success in successes.items()
+    ]
+    columns = [
+        column.words("block", "block"),
+        *(column.words(str(depth), f"{count(depth)} layers") for depth in layers),
+        column.words("l50", "L50", "layers at which half of the runs succeed, with a 95 % bootstrap interval"),
+        column.words("rise", "where success rises with depth"),
+    ]
+    note = (
+        "Seeds that train, of those that ended. Success usually falls with depth; the last column names where it rises."
+    )
+    return column.shown("thousand-success", "Success by depth", pd.DataFrame(records), columns, note=note)
+
+
+def success_picture(successes: SuccessByBlock) -> Picture:
+    """The share of seeds that train against depth: a mark per block and depth with Wilson's interval."""
+    styles = styles_of(list(successes))
+    layers = sorted({depth for success in successes.values() for depth in success})
+    alt = []
+    with settings():
+        figure, (axes,) = panels(1, 1, 2.8)
+        axes.axhline(TRAINABLE, color="#555555", linewidth=0.8, linestyle=":")
+        axes.annotate(
+            f"trains: {TRAINABLE:.0%}",
+            (1.01, TRAINABLE),
+            xycoords=axes.get_yaxis_transform(),
+            va="center",
+            fontsize=7.5,
+            color="#555555",
+        )
+        for number, (block, success) in enumerate(successes.items()):
+            known = sorted(success)
+            at = [layers.index(depth) + dodge(number, len(successes), 0.2) for depth in known]
+            shares = [success[depth][0] / success[depth][1] for depth in known]
+            low, high = np.transpose([wilson(*success[depth]) for depth in known])
+            style = styles[block]
+            axes.plot(at, shares, color=style.colour, marker=style.marker, linestyle=style.dash, zorder=3)
+            intervals(axes, at, low, high, style)
+            alt += [f"{block}, {depth} layers: {success[depth][0]} of {success[depth][1]}" for depth in known]
+        axes.set_xticks(range(len(layers)), [count(depth) for depth in layers])
+        axes.set_ylim(-0.06, 1.06)
+        axes.set_xlabel("layers (not to scale)")
+        axes.set_ylabel("share of seeds that train")
+        title = "Share of seeds that train, by depth"
+        head(figure, title)
+        legend(figure, styles, lines=True)
+    runs = sorted({n for success in successes.values() for _, n in success.values()})
+    caption = f"Of {' or '.join(map(str, runs))} seeds; bars are Wilson's 95 % intervals. " + " ".join(
+        f"Rise with depth, {block}: {rise_text(success) or 'none'}." for block, success in successes.items()
+    )
+    return Picture("thousand-success", title, f"Success by depth. {joined(alt, 40)}", caption, figure)
