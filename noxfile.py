@@ -311,8 +311,9 @@ def package(session: nox.Session, kind: str) -> None:
 def versions(session: nox.Session, name: str) -> None:
     """Run the package with the lowest versions that it takes, a hosted notebook's, and the newest.
 
-    The smoke profile and its page, the committed rows, and the contracts of blocks and families. Warnings of this
-    package's own code are errors. tests/versions has the versions, and says how they were resolved.
+    The smoke profile and its page, the committed rows, and the contracts of blocks and families; of a notebook's also
+    cells in a real kernel. Warnings of this package's own code are errors. tests/versions has the versions, and says
+    how they were resolved.
     """
     if session.venv_backend == "none":
         session.error("this session installs other versions: omit --no-venv")
@@ -329,6 +330,8 @@ def versions(session: nox.Session, name: str) -> None:
     session.run("highway-bench", "results", "import", "docs/data", "--store", committed, env=strict)
     own = "filterwarnings=error:::highway_bench"
     session.run("python", "-m", "pytest", "-n", "auto", "-o", own, "tests/blocks", "tests/families")
+    if name == "notebook":
+        session.run("python", "-m", "pytest", "-o", own, "-m", "slow", "tests/interactive")
 
 
 @nox.session(venv_backend="none")

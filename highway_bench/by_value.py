@@ -316,15 +316,24 @@ class _Walk:
                 self._file(one)
 
     def _code(self, code: types.CodeType, name: str) -> None:
+        """Instructions without their offsets, and calls of attributes in one form: Python has another for modules that
+        the same file imports, which a notebook's cell does not get."""
         counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & ~DOCSTRING
         arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        self._note("code", counts, arguments, code.co_cellvars, code.co_exceptiontable.hex())
-        for step in dis.get_instructions(code):
-            self._note(step.opname)
+        self._note("code", counts, arguments, code.co_cellvars)
+        bytecode = dis.Bytecode(code)
+        steps = [step for step in bytecode if step.opname not in ("PUSH_NULL", "EXTENDED_ARG")]
+        for step in steps:
+            self._note(step.opname.replace("LOAD_METHOD", "LOAD_ATTR"))
             if step.opcode in dis.hasconst:
                 self.add(step.argval, name)
+            elif step.opcode in dis.hasjrel or step.opcode in dis.hasjabs:
+                self._note(sum(one.offset < step.argval for one in steps))
             else:
-                self._note(step.argrepr or step.arg)
+                self._note(re.sub(r"NULL(\|self)? \+ | \+ NULL(\|self)?", "", step.argrepr) or step.arg)
+        for entry in bytecode.exception_entries:
+            ends = (sum(one.offset < offset for one in steps) for offset in entry[:3])
+            self._note(*ends, *entry[3:])
 
     def _class(self, cls: type, name: str) -> None:
         if self._by_name(cls):

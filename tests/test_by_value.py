@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import os
 import subprocess
@@ -123,6 +124,13 @@ def test_the_same_value(edit: str) -> None:
     old, new = SAME[edit]
     assert old in CELL
     assert key(CELL.replace(old, new, 1), file="other.py") == key()
+
+
+def test_statements_that_are_compiled_one_by_one_as_in_a_notebook() -> None:
+    scope: dict[str, Any] = {"__name__": "__main__"}
+    for statement in ast.parse(CELL).body:
+        exec(compile(ast.Module([statement], []), "cell", "exec"), scope)
+    assert value_of(scope["Layer"], "Layer").key == key()
 
 
 def test_a_neighbouring_file_is_part_of_it(neighbour: Path) -> None:

@@ -28,7 +28,7 @@ FEW_METRICS: Final = 4
 def print_brief(rows: pd.DataFrame, console: Console, runs: Runs | None = None) -> None:
     """Print the first lines of the summary, and how many more there are."""
     narrow = Console(file=io.StringIO(), width=min(BRIEF_WIDTH, console.width), highlight=False)
-    print_summary(rows, narrow, runs)
+    print_summary(rows, narrow, runs, narrow=True)
     lines = cast(io.StringIO, narrow.file).getvalue().strip("\n").splitlines()
     shown = lines if len(lines) <= BRIEF else lines[: BRIEF - 1]
     for line in shown:
@@ -37,16 +37,19 @@ def print_brief(rows: pd.DataFrame, console: Console, runs: Runs | None = None) 
         console.print(f"… {left} more lines: --details", highlight=False)
 
 
-def print_summary(rows: pd.DataFrame | Results, console: Console, runs: Runs | None = None) -> None:
+def print_summary(
+    rows: pd.DataFrame | Results, console: Console, runs: Runs | None = None, *, narrow: bool = False
+) -> None:
     """Print what to take, the depths to which connections train, what each task measured, and the failures.
 
-    ``runs`` are the runs of the store of ``rows``. Raises ``NothingMeasured`` for an empty frame.
+    ``runs`` are the runs of the store of ``rows``; ``narrow`` leaves out columns. Raises ``NothingMeasured`` for an
+    empty frame.
     """
     results = rows if isinstance(rows, Results) else Results(rows, runs or {})
     table = answers(results)
     if line := this_machine(table):
         console.print(line, highlight=False)
-    tables = [taken(measured_here(table)), depth_table(results), *task_tables(results, FEW_METRICS)]
+    tables = [taken(measured_here(table), narrow=narrow), depth_table(results), *task_tables(results, FEW_METRICS)]
     print_tables([shown for shown in tables if shown.entries], console)
     failed = failure_table(results)
     if failed.entries:

@@ -134,9 +134,12 @@ def measured_here(table: pd.DataFrame) -> pd.DataFrame:
     return table[here.groupby([table[name] for name in COLUMN]).transform("any")]
 
 
-def taken(table: pd.DataFrame) -> Shown:
-    """Which connection to take by held-out score, with what it costs and how sure that is, by kind and depth."""
+def taken(table: pd.DataFrame, *, narrow: bool = False) -> Shown:
+    """Which connection to take by held-out score, with what it costs and how sure that is, by kind and depth;
+    ``narrow`` has the columns that 100 characters hold."""
     found = rankings_of(table)
+    held_out = [column.words("held_out", "held-out loss")]
+    bytes_and_seeds = [column.words("bytes", "bytes a layer"), column.words("seeds", "seeds that train")]
     repeated = [column.words("here", "repeated here")] if table["repeated"].notna().any() else []
     return column.shown(
         "taken",
@@ -147,10 +150,9 @@ def taken(table: pd.DataFrame) -> Shown:
             column.whole("depth", "depth"),
             column.words("take", "take"),
             column.words("sure", "how sure"),
-            column.words("held_out", "held-out loss"),
+            *([] if narrow else held_out),
             column.words("step", "step ÷ pre-norm's"),
-            column.words("bytes", "bytes a layer"),
-            column.words("seeds", "seeds that train"),
+            *([] if narrow else bytes_and_seeds),
             *repeated,
         ],
     )
