@@ -53,16 +53,6 @@ def columns_of(version: int) -> set[str]:
     return set(COLUMNS) - {name for newer, names in ADDED.items() if newer > version for name in names}
 
 
-def orders() -> list[list[str]]:
-    """The orders that a store's columns may have: a migration from each schema appends those that it adds."""
-    found = []
-    for version in range(SCHEMA, 0, -1):
-        first = [name for name in COLUMNS if name in columns_of(version)]
-        later = [name for newer in range(version + 1, SCHEMA + 1) for name in ADDED[newer]]
-        found.append([*first, *later])
-    return found
-
-
 def check_schema(db: sqlite3.Connection, path: Path) -> int | None:
     """The schema of the store ``db``, the file ``path``; ``None`` for a file without tables. Raises ``BadInput``."""
     objects = {(kind, name) for kind, name in db.execute("SELECT type, name FROM sqlite_schema")}
@@ -123,22 +113,15 @@ def problems(db: sqlite3.Connection, columns: Collection[str]) -> Iterator[str]:
 
 def wrong_values(db: sqlite3.Connection, columns: Collection[str]) -> Iterator[str]:
     """The values of the store ``db`` that no run writes, a line for each kind of them."""
-    yield from wrong_rows(db, columns)
+    rules = conditions(columns)
+    counts = db.execute(f'SELECT {", ".join(f"sum({rule})" for rule in rules.values())} FROM "rows"').fetchone()
+    yield from (f"{count} rows {what}" for what, count in zip(rules, counts, strict=True) if count)
     for run_id, text in db.execute("SELECT run_id, provenance FROM runs"):
         if not is_record(text):
             yield f"the record of run {run_id} is none that a run writes"
     for (text,) in db.execute("SELECT value FROM meta WHERE name = 'progress'"):
         if not is_progress(text):
             yield "the progress of the last run is none that a run writes"
-
-
-def wrong_rows(db: sqlite3.Connection, columns: Collection[str]) -> Iterator[str]:
-    """What is wrong with the values in the table of rows, a line each, in one pass."""
-    rules = conditions(columns)
-    counts = db.execute(f'SELECT {", ".join(f"sum({rule})" for rule in rules.values())} FROM "rows"').fetchone()
-    for what, count in zip(rules, counts, strict=True):
-        if count:
-            yield f"{count} rows {what}"
 
 
 def conditions(columns: Collection[str]) -> Mapping[str, str]:
