@@ -21,13 +21,11 @@ from highway_bench.errors import HighwayBenchError
 from highway_bench.execution.engines import AnyEngine, Engine, make_engine
 from highway_bench.execution.job import Began, CellResult, Ended
 from highway_bench.execution.progress import Event, Finished, Opened, Started, TimeLeft
-from highway_bench.execution.record import descriptions, requested
-from highway_bench.execution.rows import Origin, RunClock, now, rows_of
+from highway_bench.execution.record import Origin, RunClock, descriptions, now, requested, rows_of
 from highway_bench.execution.schedule import FAILED, Rerun, Schedule, ScheduledCell, with_needs
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
-from highway_bench.provenance.machine import cores, torch_version
-from highway_bench.provenance.processor import processor
+from highway_bench.provenance.machine import cores, processor, torch_version
 from highway_bench.registry import load_plugin
 from highway_bench.results.database import DiskError
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status

@@ -21,12 +21,11 @@ from highway_bench.execution.runner import Summary, run_cells
 from highway_bench.execution.schedule import FAILED, Schedule, with_needs
 from highway_bench.plan.checks import check_cells, check_data, check_grids, check_selection
 from highway_bench.plan.data_choice import named_data
-from highway_bench.plan.estimate import Estimate, estimate
+from highway_bench.plan.estimate import Estimate, estimate, shard
 from highway_bench.plan.expand import chosen_kinds, expand, grid_families, wanted_widths, without_depth_aware
 from highway_bench.plan.grid import Grid
 from highway_bench.plan.profiles import Profile, get_profile
 from highway_bench.plan.selection import Selection
-from highway_bench.plan.shard import shard
 from highway_bench.plugins import load_plugins, modules_outside
 from highway_bench.provenance.free_memory import gib
 from highway_bench.provenance.machine import cores

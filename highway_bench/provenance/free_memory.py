@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import psutil
 
@@ -51,11 +51,19 @@ class Gpu:
 @cache
 def gpu(device: str) -> Gpu:
     """The GPU called ``device``. Raises ``BadInput`` if torch has no CUDA or finds no such device."""
-    done = subprocess.run([sys.executable, "-P", "-c", READ, device], capture_output=True, text=True, check=False)
+    return Gpu(**read_apart(READ, device, lacking=f"this machine has no device {device!r}"))
+
+
+def read_apart(script: str, *words: str, lacking: str) -> Any:
+    """The JSON that ``script`` prints at last, in a short process.
+
+    Raises ``BadInput``, which begins with ``lacking``, where it fails.
+    """
+    done = subprocess.run([sys.executable, "-P", "-c", script, *words], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise BadInput(f"this machine has no device {device!r}: {reason}")
-    return Gpu(**json.loads(done.stdout.strip().splitlines()[-1]))
+        raise BadInput(f"{lacking}: {reason}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 class MemoryCgroup(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -67,13 +67,18 @@ def check_schema(db: sqlite3.Connection, path: Path) -> int | None:
     version = int(entry[0]) if entry and str(entry[0]).isdecimal() else None
     if version is None:
         raise BadInput(f"{path} does not say which schema it has; it is damaged or no highway_bench store")
+    check_columns([name for _, name, *_ in db.execute('PRAGMA table_info("rows")')], version, path)
+    return version
+
+
+def check_columns(names: Sequence[str], version: int, path: Path) -> None:
+    """Raise ``BadInput`` where ``names`` are not the columns of this schema, or this version does not know it."""
     if version < 1:
         raise BadInput(f"{path} has schema {version}, which never existed; it is damaged")
     if version > SCHEMA:
         raise BadInput(f"{path} has schema {version}, this version reads up to {SCHEMA}: update highway_bench")
-    if {name for _, name, *_ in db.execute('PRAGMA table_info("rows")')} != columns_of(version):
+    if sorted(names) != sorted(columns_of(version)):
         raise BadInput(f"{path}: the columns of its rows are not those of schema {version}; it is damaged")
-    return version
 
 
 def check_contents(db: sqlite3.Connection, path: Path, version: int) -> None:

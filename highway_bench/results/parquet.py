@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from highway_bench.errors import BadInput
-from highway_bench.results.integrity import columns_of, is_record, json_object, problem_of_column
+from highway_bench.results.integrity import check_columns, is_record, json_object, problem_of_column
 from highway_bench.results.schema import COLUMNS, LATER_ATTEMPT, OWN, SCHEMA, Row
 
 if TYPE_CHECKING:
@@ -82,14 +82,8 @@ class ParquetRows:
             metadata = self._table.schema.metadata or {}
             if SCHEMA_KEY not in metadata or RUNS_KEY not in metadata:
                 raise BadInput(f"{self.path} is a Parquet file, but not one that highway_bench exported")
-            version = int(metadata[SCHEMA_KEY])
-            if version > SCHEMA:
-                raise BadInput(
-                    f"{self.path} has schema {version}, this version reads up to {SCHEMA}: update highway_bench"
-                )
             columns = self._table.column_names
-            if set(columns) != columns_of(version) or len(columns) != len(set(columns)):
-                raise BadInput(f"{self.path}: the columns of its rows are not those of schema {version}; it is damaged")
+            check_columns(columns, int(metadata[SCHEMA_KEY]), self.path)
             self._runs = _unpacked(metadata[RUNS_KEY])
             problems = (problem_of_column(name, _values(_distinct(self._table[name]))) for name in columns)
             problem = next((one for one in problems if one is not None), None)

@@ -16,7 +16,7 @@ from highway_bench.execution.progress import Event, Finished, Opened, Started
 from highway_bench.execution.runner import Summary
 from highway_bench.execution.schedule import Schedule
 from highway_bench.provenance import identity
-from highway_bench.provenance.processor import processor
+from highway_bench.provenance.machine import processor
 from highway_bench.results import COLUMNS, Status, Store, export_runs, import_rows
 from highway_bench.tasks import tasks
 from tests.combinations import TASKS

@@ -4,7 +4,7 @@ A pool runs jobs of one ``WorkerKind`` (task, mode, threads, …): the memory tr
 compiled cells. A pool is reused while jobs of its kind follow, because a new worker must import torch. Jobs that run
 through other modules get a new pool, whose workers read the source of these modules before any import (see
 ``SourceCheck``). A job that must run alone has a pool of one worker, and no other job runs meanwhile, except captured
-steps on other GPUs. Jobs on GPUs have one pool for each GPU (see ``_gpus``).
+steps on other GPUs. Jobs on GPUs have one pool for each GPU (see ``_pool``).
 
 Time-outs are measured here, by a clock that no change of the system's time moves; the pool's own would follow it.
 """
@@ -28,11 +28,9 @@ from pebble import ProcessExpired
 from highway_bench.errors import BadInput, HighwayBenchError
 from highway_bench.execution import worker
 from highway_bench.execution.engines import register_engine
-from highway_bench.execution.engines._gpus import gpu_share
-from highway_bench.execution.engines._pool import Pool, WorkerKind
-from highway_bench.execution.failure import death, failure
+from highway_bench.execution.engines._pool import Pool, WorkerKind, gpu_share
+from highway_bench.execution.failure import death, failure, oom_kills
 from highway_bench.execution.job import Began, CellResult, Ended, Job
-from highway_bench.execution.memory import oom_kills
 from highway_bench.os_names import SIGKILL, without_ctrl_c
 from highway_bench.provenance.free_memory import PROCESS_BYTES, usable_bytes
 from highway_bench.provenance.machine import cores
