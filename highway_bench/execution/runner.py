@@ -22,7 +22,7 @@ from highway_bench.execution.engines import AnyEngine, Engine, make_engine
 from highway_bench.execution.job import Began, CellResult, Ended
 from highway_bench.execution.progress import Event, Finished, Opened, Started, TimeLeft
 from highway_bench.execution.record import Origin, RunClock, descriptions, now, requested, rows_of
-from highway_bench.execution.schedule import FAILED, Rerun, Schedule, ScheduledCell, with_needs
+from highway_bench.execution.schedule import FAILED, Schedule, ScheduledCell, with_needs
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
 from highway_bench.provenance.machine import cores, processor, torch_version
@@ -84,7 +84,7 @@ def run_cells(
 
     ``workers`` processes run in parallel (by default, one per core). ``plugins`` are modules to import first, here and
     in the workers. Cells that the store has are not measured again, except those of ``rerun``: ``failed``, ``all``, or
-    a pattern of names (see ``Rerun``), and, with ``strict_source``, those whose rows are of another source than today.
+    a pattern of names (see ``is_named``), and, with ``strict_source``, those whose rows are of another source than today.
     ``on_event`` is called in this process with every event. ``engine`` is the name of an engine, or an engine that has
     its workers already. ``command`` is stored in the run's record, by default
     ``sys.argv`` without the program's folder.
@@ -96,9 +96,9 @@ def run_cells(
     began = time.monotonic()
     for plugin in plugins:
         load_plugin(plugin)
-    schedule = Schedule(store, Rerun(rerun), strict_source)
+    schedule = Schedule(store, rerun, strict_source)
     schedule.add(with_needs(cells))
-    schedule.rerun.check(schedule.items)
+    schedule.check_rerun()
     with make_engine(engine, workers) as opened:  # before anything is planned: a cluster may refuse
         batch = schedule.ready()
         run = _Run(store, schedule, opened, on_event or (lambda event: None), began)

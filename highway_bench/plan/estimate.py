@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.execution.progress import TimeLeft
-from highway_bench.execution.schedule import FAILED, Rerun, Schedule, ScheduledCell
+from highway_bench.execution.schedule import FAILED, Schedule, ScheduledCell, cost_of
 from highway_bench.provenance.free_memory import PROCESS_BYTES, usable_bytes
 from highway_bench.results.store import Store
 from highway_bench.tasks import tasks
@@ -91,9 +91,9 @@ def estimate(
     strict_source: bool = False,
 ) -> Estimate:
     """The cost of ``run_cells``; ``cells`` maps each cell to the cells it needs. Nothing is written into ``store``."""
-    schedule = Schedule(store, Rerun(rerun), strict_source)
+    schedule = Schedule(store, rerun, strict_source)
     schedule.add(cells)
-    schedule.rerun.check(schedule.items)
+    schedule.check_rerun()
     schedule.ready()
     left = [item for item in schedule.items.values() if item.status is None]
     return Estimate(tuple(schedule.items), left, workers)
@@ -128,7 +128,7 @@ def shard(needs: Mapping[Cell, tuple[Cell, ...]], part: str) -> set[Cell]:
     number, parts = _parsed(part)
     loads = [0.0] * parts
     chosen: set[Cell] = set()
-    costs = [(sum(map(_seconds, unit)), unit) for unit in units(needs)]
+    costs = [(sum(cost_of(cell).seconds for cell in unit), unit) for unit in units(needs)]
     for cost, unit in sorted(costs, key=lambda one: -one[0]):  # stable: equal costs stay in the plan's order
         least = loads.index(min(loads))
         loads[least] += cost
@@ -158,10 +158,3 @@ def _parsed(part: str) -> Sequence[int]:
     if not 1 <= number <= parts:
         raise BadInput(f"--shard {part!r}: write it as 3/8, the third of eight parts")
     return number, parts
-
-
-def _seconds(cell: Cell) -> float:
-    try:
-        return tasks.get(cell.task).cost(cell).seconds
-    except USER_ERRORS:  # a plug-in's; its row will say why it failed
-        return 1.0
