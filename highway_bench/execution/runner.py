@@ -84,7 +84,8 @@ def run_cells(
 
     ``workers`` processes run in parallel (by default, one per core). ``plugins`` are modules to import first, here and
     in the workers. Cells that the store has are not measured again, except those of ``rerun``: ``failed``, ``all``, or
-    a pattern of names (see ``is_named``), and, with ``strict_source``, those whose rows are of another source than today.
+    a pattern of names (see ``is_named``), and, with ``strict_source``, those whose rows are of another source than
+    today.
     ``on_event`` is called in this process with every event. ``engine`` is the name of an engine, or an engine that has
     its workers already. ``command`` is stored in the run's record, by default
     ``sys.argv`` without the program's folder.

@@ -92,7 +92,8 @@ class Schedule:
 
     A cell whose rows are in ``store`` is done, unless it failed, even where the store has an earlier result. A cell
     that cannot be run, because of the results of the cells it needs, is done while the reason is the same. No cell that
-    ``rerun`` names (see ``is_named``) is done; with ``strict_source`` neither is one whose rows are of another source than today's.
+    ``rerun`` names (see ``is_named``) is done; with ``strict_source`` neither is one whose rows are of another source
+    than today's.
     """
 
     store: Store
