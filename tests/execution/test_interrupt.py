@@ -57,10 +57,8 @@ def cells(cell: Callable[..., Cell], hold: Path) -> list[Cell]:
     return [*quick, *(cell(depth=depth, hold=str(hold)) for depth in range(QUICK + 1, CELLS + 1))]
 
 
-def interrupted(
-    tmp_path: Path, log: Path, cells: list[Cell], send: Callable[[subprocess.Popen[str]], None]
-) -> subprocess.Popen[str]:
-    """A runner in a separate process. It received ``send`` after the quick cells had ended and others had begun."""
+def started(tmp_path: Path, log: Path, cells: list[Cell]) -> subprocess.Popen[str]:
+    """A runner in a separate process, whose quick cells have ended and whose others have begun."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
     keys = [json.dumps(asdict(cell)) for cell in cells]
@@ -77,7 +75,6 @@ def interrupted(
         assert process.poll() is None, process.communicate()[1]
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    send(process)
     return process
 
 
@@ -99,8 +96,18 @@ def wait_until_gone(log: Path) -> None:
         time.sleep(0.05)
 
 
-def finish(tmp_path: Path, log: Path, hold: Path, cells: list[Cell], fakes: str) -> None:
-    """Run the same cells again: then all have results, and only those that were in flight began twice."""
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_is_stopped_goes_on(
+    tmp_path: Path, log: Path, hold: Path, cells: list[Cell], fakes: str, sent: signal.Signals
+) -> None:
+    """Then all cells have results, and only those that were in flight began twice."""
+    process = started(tmp_path, log, cells)
+    process.kill() if sent == signal.SIGKILL else os.killpg(process.pid, sent)
+    assert process.wait(60) == (-sent if sent == signal.SIGKILL else 130)
+    errors = process.communicate()[1]
+    assert sent == signal.SIGKILL or errors == ""  # no traceback, of the runner or a worker
+    wait_until_gone(log)
     hold.unlink()
     with Store(tmp_path / "store.sqlite") as store:
         summary = run_cells(cells, store, workers=2, plugins=[fakes])
@@ -108,24 +115,6 @@ def finish(tmp_path: Path, log: Path, hold: Path, cells: list[Cell], fakes: str)
         assert {row["depth"] for row in store.rows(status="ok")} == set(range(1, CELLS + 1))
     begun = Counter(int(line.split()[1]) for line in log.read_text().splitlines())
     assert sorted(depth for depth, times in begun.items() if times > 1) == [QUICK + 1, QUICK + 2]
-
-
-@pytest.mark.slow
-def test_kill_of_the_runner(tmp_path: Path, log: Path, hold: Path, cells: list[Cell], fakes: str) -> None:
-    process = interrupted(tmp_path, log, cells, lambda process: process.kill())
-    assert process.wait(60) == -signal.SIGKILL
-    wait_until_gone(log)
-    process.communicate()
-    finish(tmp_path, log, hold, cells, fakes)
-
-
-@pytest.mark.slow
-def test_ctrl_c(tmp_path: Path, log: Path, hold: Path, cells: list[Cell], fakes: str) -> None:
-    process = interrupted(tmp_path, log, cells, lambda process: os.killpg(process.pid, signal.SIGINT))
-    assert process.wait(60) == 130
-    assert process.communicate()[1] == ""  # no traceback, of the runner or a worker
-    wait_until_gone(log)
-    finish(tmp_path, log, hold, cells, fakes)
 
 
 def test_a_script_without_a_guard_runs_once(tmp_path: Path) -> None:

@@ -52,12 +52,6 @@ def test_an_engine_runs_again_after_it_was_left(job: MakeJob, trials: MakeCells)
             assert statuses(ends(engine, job(*trials("measure")))) == {0: "ok"}
 
 
-def test_every_cell_ends_once(job: MakeJob, trials: MakeCells) -> None:
-    with LocalEngine(2) as engine:
-        events = ends(engine, job(*trials("measure", "kill", "raise", "exit")))
-    assert statuses(events) == {0: "ok", 1: "crashed", 2: "failed", 3: "crashed"}
-
-
 @pytest.mark.parametrize(("code", "workers"), [(0, 1), (0, 2), (3, 1)])
 def test_workers_that_end_while_they_start(
     job: MakeJob, trials: MakeCells, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, workers: int
