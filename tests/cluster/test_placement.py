@@ -1,4 +1,4 @@
-"""What a job reserves on a cluster, and what Ray's errors say in one line, without Ray: nodes that are only described."""
+"""What a job reserves on a cluster, and what Ray's errors say in one line: without Ray, on nodes that are described."""
 
 from __future__ import annotations
 
