@@ -191,7 +191,7 @@ class _Run:
 
     def measure(self, items: Sequence[ScheduledCell], plugins: Sequence[str]) -> None:
         """Run ``items`` and store the rows of each."""
-        self._done = sum(item.status is not None for item in self._schedule.items.values())
+        self._done = self._counts().total()
         by_digest = {item.digest: item for item in items}
         for item in items:
             if item.refused is not None:
@@ -220,15 +220,18 @@ class _Run:
 
     def summary(self) -> Summary:
         items = self._schedule.items.values()
-        counts = Counter(item.status for item in items if item.status is not None)
         return Summary(
             self.run_id,
-            dict(counts),
+            dict(self._counts()),
             self.measured,
             sum(item.stored for item in items),
             time.monotonic() - self.began,
             {item.cell: item.digest for item in items},
         )
+
+    def _counts(self) -> Counter[Status]:
+        """How many cells have ended, by status, those that were stored before included."""
+        return Counter(item.status for item in self._schedule.items.values() if item.status is not None)
 
     def _store_ended(self, by_digest: dict[str, ScheduledCell], event: Ended) -> None:
         item = by_digest[event.job.keys[event.result.index]]
@@ -267,13 +270,12 @@ class _Run:
         if not due and time.monotonic() - self._noted < NOTED:
             return
         self._noted = time.monotonic()
-        counts = Counter(item.status for item in self._schedule.items.values() if item.status is not None)
         progress = {
             "run_id": self.run_id,
             "process": os.getpid(),
             "updated": now(),
             "cells": len(self._schedule.items),
-            "counts": counts,
+            "counts": self._counts(),
             "left": self._time_left.seconds,
             "running": list(map(str, self._in_progress.values())),
         }

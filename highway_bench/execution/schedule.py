@@ -164,8 +164,9 @@ class Schedule:
         groups: dict[Hashable, list[ScheduledCell]] = {}
         for item in items:
             groups.setdefault(item.group, []).append(item)
-        in_order = sorted(groups.values(), key=lambda group: 0.0 if group[0].task.alone else -_estimate(group))
-        return [self._job(group, plugins) for group in in_order]
+        seconds = {key: sum(item.cost.seconds for item in group) for key, group in groups.items()}
+        in_order = sorted(groups, key=lambda key: 0.0 if groups[key][0].task.alone else -seconds[key])
+        return [self._job(groups[key], plugins) for key in in_order]
 
     def checked(self, item: ScheduledCell, result: CellResult) -> CellResult:
         """``result``, or a failure where the cell's digest names another machine, or torch, than those it ran with.
@@ -281,7 +282,3 @@ class Schedule:
 
 def _joined(message: str | None, remark: str) -> str:
     return f"{message}; {remark}" if message else remark
-
-
-def _estimate(group: Sequence[ScheduledCell]) -> float:
-    return sum(item.cost.seconds for item in group)

@@ -154,11 +154,12 @@ def _rows(db: sqlite3.Connection, done: Salvaged) -> Iterator[Row | None]:
 def _read(db: sqlite3.Connection, table: str, wanted: str) -> Iterator[tuple[Any, ...] | None]:
     """What is ``wanted`` (in SQL) of the rows of ``table``, in the order of their numbers; ``None`` for each number
     that cannot be read, and one where nothing after a row can be."""
-    query = f'SELECT {wanted}, rowid FROM "{table}" NOT INDEXED WHERE rowid >= ? ORDER BY rowid'
+    rest = f'rowid FROM "{table}" NOT INDEXED WHERE rowid >= ? ORDER BY rowid'
     number = lost = 0
     while lost < GIVE_UP:
         with suppress(sqlite3.DatabaseError, OverflowError):  # a number beyond the largest has no row
-            for *values, found in db.execute(query, (number + lost,)):
+            db.execute(f"SELECT {rest} LIMIT 1", (number + lost,)).fetchone()  # fails soon where nothing can be read
+            for *values, found in db.execute(f"SELECT {wanted}, {rest}", (number + lost,)):
                 yield from [None] * lost
                 yield tuple(values)
                 number, lost = found + 1, 0

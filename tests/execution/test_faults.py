@@ -197,18 +197,6 @@ def test_megabytes_of_print_reach_no_result(run: Run, cell: MakeCell, capfd: pyt
     assert len(err) > 12 * 2**20
 
 
-def test_workers_that_hang_before_they_take_a_job(
-    run: Run, fakes: str, cell: MakeCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "hangs.py").write_text(
-        "import multiprocessing, time\nif multiprocessing.parent_process() is not None: time.sleep(60)\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(local, "STARTING", 0.5)
-    with pytest.raises(local.WorkersUnusable, match="hang before they can take a job"):
-        run([cell()], workers=1, plugins=[fakes, "hangs"])
-
-
 def limited(store: Store, pages: int) -> None:
     """Let SQLite say that the disk is full once the store has so many pages more."""
     (now,) = store._db.execute("PRAGMA page_count").fetchone()
