@@ -56,12 +56,10 @@ def test_row_of_a_measured_cell(run: Run, store: Store, cell: MakeCell) -> None:
     summary = run([cell(depth=3)], command=["bench", "--now"])
     time, loss = store.rows()
     assert list(time) == list(COLUMNS)
-    assert (time["metric"], time["unit"], time["better"], time["depth"]) == ("time", "s", "lower", 3)
-    assert (time["value"], time["low"], time["high"], time["n"]) == (2.0, 1.0, 3.0, 3)
-    assert json.loads(time["samples"]) == [1.0, 2.0, 3.0]
+    said = {"metric": "time", "unit": "s", "better": "lower", "depth": 3, "value": 2.0, "low": 1.0, "high": 3.0, "n": 3}
+    said |= {"samples": "[1.0, 2.0, 3.0]", "params": 12, "flops_per_item": 24.0, "run_id": summary.run_id}
+    assert time.items() >= (said | identity()._asdict()).items()
     assert (loss["samples"], loss["n"], loss["axis"], loss["index"]) == (None, 1, "", 0.0)
-    assert (time["params"], time["flops_per_item"], time["run_id"]) == (12, 24.0, summary.run_id)
-    assert (time["machine"], time["gpu"], time["torch"]) == identity()
     run = store.runs()[summary.run_id]
     assert run["command"] == ["bench", "--now"]
     assert run["started"] <= time["time_utc"] <= run["finished"]
@@ -277,8 +275,6 @@ def test_a_store_of_imported_rows_goes_on(run: Run, store: Store, cell: MakeCell
     export_runs(store, tmp_path / "rows")
     import_rows(tmp_path / "elsewhere.sqlite", tmp_path / "rows")
     with Store(tmp_path / "elsewhere.sqlite") as elsewhere:
-        assert sorted(map(str, elsewhere.rows())) == sorted(map(str, store.rows()))
-        assert elsewhere.runs() == store.runs()
         again = run([*cells, cell(seed=3)], store=elsewhere)
         assert (again.stored, again.measured) == (5, 2)  # the failure is measured again, and the new cell
         assert again.digests | first.digests == again.digests
