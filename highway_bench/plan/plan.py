@@ -29,7 +29,7 @@ from highway_bench.plan.selection import Selection
 from highway_bench.plugins import load_plugins, modules_outside
 from highway_bench.provenance.free_memory import gib
 from highway_bench.provenance.machine import cores
-from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, Status, worst
+from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, RANK, Status
 from highway_bench.results.store import Store
 from highway_bench.tasks import tasks
 
@@ -270,9 +270,12 @@ def endings_of(rows: DataFrame, summary: Summary) -> list[Ending]:
     import pandas as pd
 
     rows = rows[rows["axis"].ne(LATER_ATTEMPT) | rows["run_id"].eq(summary.run_id)]
-    ended: dict[str, tuple[Status, str | None]] = {}
-    for digest, group in rows.groupby("digest", sort=False, observed=True):
-        status = worst(group["status"].unique())
-        message: Any = group.loc[group["status"] == status, "message"].iloc[0]
-        ended[str(digest)] = status, None if pd.isna(message) else str(message)
+    rank = rows["status"].astype(str).map(RANK.index)
+    worst = rows.loc[rank.groupby(rows["digest"], observed=True).idxmin(), ["digest", "status", "message"]].astype(
+        object
+    )
+    ended = {
+        digest: (Status(status), None if pd.isna(message) else message)
+        for digest, status, message in zip(worst["digest"], worst["status"], worst["message"], strict=True)
+    }
     return [Ending(cell, *ended[digest]) for cell, digest in summary.digests.items()]
