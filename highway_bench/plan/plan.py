@@ -271,9 +271,7 @@ def endings_of(rows: DataFrame, summary: Summary) -> list[Ending]:
 
     rows = rows[rows["axis"].ne(LATER_ATTEMPT) | rows["run_id"].eq(summary.run_id)]
     rank = rows["status"].astype(str).map(RANK.index)
-    worst = rows.loc[rank.groupby(rows["digest"], observed=True).idxmin(), ["digest", "status", "message"]].astype(
-        object
-    )
+    worst = rows.loc[rank.groupby(rows["digest"], observed=True).idxmin()].astype(object)
     ended = {
         digest: (Status(status), None if pd.isna(message) else message)
         for digest, status, message in zip(worst["digest"], worst["status"], worst["message"], strict=True)
