@@ -89,19 +89,12 @@ def memory_cgroups() -> list[MemoryCgroup]:
     return found
 
 
-class LimitFiles(NamedTuple):
-    """Where a version of control groups has a group's limit and usage in bytes, and its word for cached files that the
-    kernel can drop."""
-
-    limit: str
-    usage: str
-    cached: str
-
-
 LIMIT_FILES: Final = {
-    1: LimitFiles("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-    2: LimitFiles("memory.max", "memory.current", "inactive_file"),
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    2: ("memory.max", "memory.current", "inactive_file"),
 }
+"""Where a version of control groups has a group's limit and usage in bytes, and its word for cached files that the
+kernel can drop."""
 
 
 def usable_bytes(device: str) -> int:
@@ -134,22 +127,22 @@ def room() -> Iterator[int]:
     """The bytes left under each memory limit of the control groups that this process is in."""
     for version, top, group in memory_cgroups():
         for folder in (group, *group.parents):
-            if folder.is_relative_to(top) and (left := left_in(folder, LIMIT_FILES[version])) is not None:
+            if folder.is_relative_to(top) and (left := left_in(folder, *LIMIT_FILES[version])) is not None:
                 yield left
 
 
-def left_in(group: Path, files: LimitFiles) -> int | None:
+def left_in(group: Path, limit_file: str, usage_file: str, cached: str) -> int | None:
     """The bytes left under a group's limit; ``None`` where it has none, or is hidden from this container."""
     try:
-        limit = (group / files.limit).read_text(encoding="ascii").strip()
-        usage = int((group / files.usage).read_text(encoding="ascii"))
+        limit = (group / limit_file).read_text(encoding="ascii").strip()
+        usage = int((group / usage_file).read_text(encoding="ascii"))
         counts = (group / "memory.stat").read_text(encoding="ascii")
     except OSError:
         return None
     if limit == "max":
         return None
-    cached = dict(line.split() for line in counts.splitlines()).get(files.cached, "0")
-    return max(0, int(limit) - usage + int(cached))
+    dropped = dict(line.split() for line in counts.splitlines()).get(cached, "0")
+    return max(0, int(limit) - usage + int(dropped))
 
 
 def gib(size: float) -> str:

@@ -19,30 +19,33 @@ from highway_bench.results.schema import COLUMNS, DESCRIBED, JSON_KINDS, SCHEMA,
 
 TABLES = frozenset({"meta", "rows", "runs"})
 MOST = repr(sys.float_info.max)
-PROGRESS: Mapping[str, type | tuple[type, ...]] = {
+Shape = type | tuple[type, ...] | list[Any] | Mapping[str, Any]
+"""What a value may be: of a type, a list of one shape, or a mapping with shapes by name, where ``""`` is any other."""
+PROGRESS: Mapping[str, Shape] = {
     "run_id": str,
     "process": int,
     "updated": str,
     "cells": int,
-    "counts": dict,
+    "counts": {"": int},
     "left": (int, float),
-    "running": list,
+    "running": [str],
 }
-RECORD: Mapping[str, type | tuple[type, ...]] = {
+RECORD: Mapping[str, Shape] = {
     "commit": (str, type(None)),
     "torch": str,
     "python": str,
     "os": str,
     "cores": int,
-    "command": list,
-    "plugins": list,
+    "command": [str],
+    "plugins": [str],
     "started": str,
     "finished": (str, type(None)),
-    "machines": dict,
+    "machines": {"": str},
     "measured": int,
-    "digests": list,
-    **dict.fromkeys(DESCRIBED, dict),
+    "digests": [str],
+    **{part: {"": {"metrics": {}, "starts": {}}} for part in DESCRIBED},
 }
+"""Older records lack some of these."""
 SMALL = 64 * 2**20  # bytes of a file that is read whole when it is opened
 ADDED: Mapping[int, tuple[str, ...]] = {2: ("paired",), 3: ("start",), 4: ("protocol",), 5: ("source", "old_digest")}
 """The columns that each schema added to the one before."""
@@ -168,34 +171,24 @@ def problem_of_column(name: str, values: Iterable[Any]) -> str | None:
 
 
 def is_record(text: object) -> bool:
-    """Whether ``text`` is the record of a run: a JSON object whose parts are of the kinds that a run writes. Older
-    records lack some."""
-    record = json_object(text)
-    if record is None or not all(isinstance(record[name], kind) for name, kind in RECORD.items() if name in record):
-        return False
-    texts = [one for name in ("command", "plugins", "digests") for one in record.get(name, [])]
-    texts += record.get("machines", {}).values()
-    entries = [entry for part in DESCRIBED for entry in record.get(part, {}).values()]
-    if not (all(isinstance(one, str) for one in texts) and all(isinstance(entry, dict) for entry in entries)):
-        return False
-    inner = [entry.get(name, {}) for entry in entries for name in ("metrics", "starts")]
-    return all(isinstance(one, dict) for one in inner)
+    """Whether ``text`` is the record of a run."""
+    return has_shape(json_object(text), RECORD)
 
 
 def is_progress(text: object) -> bool:
     """Whether ``text`` says how far a run is."""
     progress = json_object(text)
-    return (
-        progress is not None
-        and all(_is_of(progress.get(name), kind) for name, kind in PROGRESS.items())
-        and all(_is_of(count, int) for count in progress["counts"].values())
-        and all(isinstance(name, str) for name in progress["running"])
-    )
+    return progress is not None and progress.keys() >= PROGRESS.keys() and has_shape(progress, PROGRESS)
 
 
-def _is_of(value: object, kind: type | tuple[type, ...]) -> bool:
-    """Whether ``value`` is of ``kind``; a truth value is no number."""
-    return isinstance(value, kind) and not isinstance(value, bool)
+def has_shape(value: object, shape: Shape) -> bool:
+    """Whether ``value`` has this shape; a truth value is no number. A mapping may lack names, and have others."""
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(has_shape(one, shape[0]) for one in value)
+    if isinstance(shape, Mapping):
+        others = shape.get("", object)
+        return isinstance(value, dict) and all(has_shape(one, shape.get(name, others)) for name, one in value.items())
+    return shape is object or (isinstance(value, shape) and not isinstance(value, bool))
 
 
 def json_object(text: object) -> dict[str, Any] | None:
