@@ -125,7 +125,8 @@ def _indexed(db: sqlite3.Connection) -> set[str]:
 def _whole_cells(rows: Iterable[Row | None], left_out: set[str]) -> Iterator[list[Row]]:
     """The rows of each cell that has no unreadable row (``None``) next to its own; the others' digests are
     ``left_out``."""
-    groups = ((digest, list(group)) for digest, group in groupby(rows, lambda row: row and row["digest"]))
+    by_digest = groupby(rows, lambda row: None if row is None else str(row["digest"]))
+    groups = ((digest, list(group)) for digest, group in by_digest)
     before: str | None = ""
     for (digest, group), (after, _) in pairwise(chain(groups, [("", [])])):
         if digest is not None and None in (before, after):
@@ -141,14 +142,11 @@ def _rows(db: sqlite3.Connection, done: Salvaged) -> Iterator[Row | None]:
     columns = [name for name in COLUMNS if name in present]
     wrong = " OR ".join(conditions(columns).values())
     for values in _read(db, "rows", ", ".join([*(f'"{name}"' for name in columns), wrong])):
-        row = (
-            None if values is None or values[-1] else dict.fromkeys(COLUMNS) | dict(zip(columns, values, strict=False))
-        )
-        if row is None or not DIGEST.fullmatch(row["digest"]):
+        if values is None or values[-1] or not DIGEST.fullmatch(values[columns.index("digest")]):
             done.lost_rows += 1
             yield None
         else:
-            yield row
+            yield dict.fromkeys(COLUMNS) | dict(zip(columns, values[:-1], strict=True))
 
 
 def _read(db: sqlite3.Connection, table: str, wanted: str) -> Iterator[tuple[Any, ...] | None]:
