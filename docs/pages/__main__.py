@@ -30,7 +30,7 @@ from highway_bench.report.choice.columns import KNOWN
 from highway_bench.report.choice.table import finals_of, wide_table
 from highway_bench.report.columns import Shown
 from highway_bench.report.figures import NothingToShow, Picture, figures, svg_text
-from highway_bench.results.known import FINALS, FOLDER, PLAIN, TABLE
+from highway_bench.results.parquet import FINALS, FOLDER, PLAIN, TABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README", "decide", "depth", "start", "cost", "literature", "history", "peers", "tool")

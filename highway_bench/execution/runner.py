@@ -21,13 +21,11 @@ from highway_bench.errors import HighwayBenchError
 from highway_bench.execution.engines import AnyEngine, Engine, make_engine
 from highway_bench.execution.job import Began, CellResult, Ended
 from highway_bench.execution.progress import Event, Finished, Opened, Started, TimeLeft
-from highway_bench.execution.record import descriptions, requested
-from highway_bench.execution.rows import Origin, RunClock, now, rows_of
-from highway_bench.execution.schedule import FAILED, Rerun, Schedule, ScheduledCell, with_needs
+from highway_bench.execution.record import Origin, RunClock, descriptions, now, requested, rows_of
+from highway_bench.execution.schedule import FAILED, Schedule, ScheduledCell, with_needs
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
-from highway_bench.provenance.machine import cores, torch_version
-from highway_bench.provenance.processor import processor
+from highway_bench.provenance.machine import cores, processor, torch_version
 from highway_bench.registry import load_plugin
 from highway_bench.results.database import DiskError
 from highway_bench.results.schema import FAILURES, OUTCOMES, Status
@@ -86,7 +84,8 @@ def run_cells(
 
     ``workers`` processes run in parallel (by default, one per core). ``plugins`` are modules to import first, here and
     in the workers. Cells that the store has are not measured again, except those of ``rerun``: ``failed``, ``all``, or
-    a pattern of names (see ``Rerun``), and, with ``strict_source``, those whose rows are of another source than today.
+    a pattern of names (see ``is_named``), and, with ``strict_source``, those whose rows are of another source than
+    today.
     ``on_event`` is called in this process with every event. ``engine`` is the name of an engine, or an engine that has
     its workers already. ``command`` is stored in the run's record, by default
     ``sys.argv`` without the program's folder.
@@ -98,9 +97,9 @@ def run_cells(
     began = time.monotonic()
     for plugin in plugins:
         load_plugin(plugin)
-    schedule = Schedule(store, Rerun(rerun), strict_source)
+    schedule = Schedule(store, rerun, strict_source)
     schedule.add(with_needs(cells))
-    schedule.rerun.check(schedule.items)
+    schedule.check_rerun()
     with make_engine(engine, workers) as opened:  # before anything is planned: a cluster may refuse
         batch = schedule.ready()
         run = _Run(store, schedule, opened, on_event or (lambda event: None), began)
@@ -192,7 +191,7 @@ class _Run:
 
     def measure(self, items: Sequence[ScheduledCell], plugins: Sequence[str]) -> None:
         """Run ``items`` and store the rows of each."""
-        self._done = sum(item.status is not None for item in self._schedule.items.values())
+        self._done = self._counts().total()
         by_digest = {item.digest: item for item in items}
         for item in items:
             if item.refused is not None:
@@ -221,15 +220,18 @@ class _Run:
 
     def summary(self) -> Summary:
         items = self._schedule.items.values()
-        counts = Counter(item.status for item in items if item.status is not None)
         return Summary(
             self.run_id,
-            dict(counts),
+            dict(self._counts()),
             self.measured,
             sum(item.stored for item in items),
             time.monotonic() - self.began,
             {item.cell: item.digest for item in items},
         )
+
+    def _counts(self) -> Counter[Status]:
+        """How many cells have ended, by status, those that were stored before included."""
+        return Counter(item.status for item in self._schedule.items.values() if item.status is not None)
 
     def _store_ended(self, by_digest: dict[str, ScheduledCell], event: Ended) -> None:
         item = by_digest[event.job.keys[event.result.index]]
@@ -268,13 +270,12 @@ class _Run:
         if not due and time.monotonic() - self._noted < NOTED:
             return
         self._noted = time.monotonic()
-        counts = Counter(item.status for item in self._schedule.items.values() if item.status is not None)
         progress = {
             "run_id": self.run_id,
             "process": os.getpid(),
             "updated": now(),
             "cells": len(self._schedule.items),
-            "counts": counts,
+            "counts": self._counts(),
             "left": self._time_left.seconds,
             "running": list(map(str, self._in_progress.values())),
         }

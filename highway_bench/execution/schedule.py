@@ -40,22 +40,21 @@ def with_needs(cells: Iterable[Cell]) -> dict[Cell, tuple[Cell, ...]]:
     return needs
 
 
-@dataclass(frozen=True)
-class Rerun:
-    """Which of the stored cells a run measures again. ``failed``: those that failed, which every run measures again.
-    ``all``: every cell. Any other word is a pattern: the failed cells, and those whose name (``str(cell)``) has the
-    pattern in it, with wildcards."""
+def is_named(rerun: str, cell: Cell) -> bool:
+    """Whether ``rerun`` names ``cell``: then it is measured from its beginning, whatever is stored of it.
 
-    word: str = FAILED
+    ``failed`` names no cell: every run measures again what failed. ``all`` names every cell. Any other word is a
+    pattern, with wildcards, and names the cells whose name (``str(cell)``) has it in it.
+    """
+    return rerun == ALL or (rerun != FAILED and fnmatchcase(str(cell), f"*{rerun}*"))
 
-    def check(self, cells: Iterable[Cell]) -> None:
-        """Raise ``BadInput`` for a pattern that is in no cell's name."""
-        if self.word not in {FAILED, ALL} and not (self.word and any(map(self.names, cells))):
-            raise BadInput(f"no cell of this run has {self.word!r} in its name; --rerun takes failed, all or a pattern")
 
-    def names(self, cell: Cell) -> bool:
-        """Whether ``cell`` itself is requested: then it is measured from its beginning, whatever is stored of it."""
-        return self.word == ALL or (self.word != FAILED and fnmatchcase(str(cell), f"*{self.word}*"))
+def cost_of(cell: Cell) -> CellCost:
+    """What measuring a cell takes. One that cannot be has a second: its row will say why it failed."""
+    try:
+        return tasks.get(cell.task).cost(cell)
+    except USER_ERRORS:  # a plug-in's task, block or family
+        return CellCost()
 
 
 @dataclass
@@ -84,11 +83,7 @@ class ScheduledCell:
 
     @property
     def cost(self) -> CellCost:
-        """What measuring it takes. A cell that cannot be has a second: its row will say why it failed."""
-        try:
-            return self.task.cost(self.ran)
-        except USER_ERRORS:  # a plug-in's task, block or family
-            return CellCost()
+        return cost_of(self.ran)
 
 
 @dataclass
@@ -97,11 +92,12 @@ class Schedule:
 
     A cell whose rows are in ``store`` is done, unless it failed, even where the store has an earlier result. A cell
     that cannot be run, because of the results of the cells it needs, is done while the reason is the same. No cell that
-    ``rerun`` names is done; with ``strict_source`` neither is one whose rows are of another source than today's.
+    ``rerun`` names (see ``is_named``) is done; with ``strict_source`` neither is one whose rows are of another source
+    than today's.
     """
 
     store: Store
-    rerun: Rerun = field(default_factory=Rerun)
+    rerun: str = FAILED
     strict_source: bool = False
     items: dict[Cell, ScheduledCell] = field(default_factory=dict)
 
@@ -119,6 +115,13 @@ class Schedule:
                 versions, items = self._versions_of(cell)
                 self.items[cell] = ScheduledCell(cell, tasks.get(cell.task), needs, cell, items, versions=versions)
 
+    def check_rerun(self) -> None:
+        """Raise ``BadInput`` for a pattern that is in no cell's name."""
+        if self.rerun not in {FAILED, ALL} and not (self.rerun and any(map(self._is_named, self.items))):
+            raise BadInput(
+                f"no cell of this run has {self.rerun!r} in its name; --rerun takes failed, all or a pattern"
+            )
+
     def ready(self) -> list[ScheduledCell]:
         """Items to run now: not chosen before, and all cells they need have ended. Items that the store has get its
         status."""
@@ -129,7 +132,7 @@ class Schedule:
             self._before |= self._old.adopt(item for item in fresh if item.digest not in self._before)
             others = self.of_other_sources(fresh) if self.strict_source else set()
             for item in fresh:
-                again = item.digest in others or self.rerun.names(item.cell)
+                again = item.digest in others or self._is_named(item.cell)
                 if again or self._before.get(item.digest) in {None, *FAILURES}:
                     item.chosen = True
                     chosen.append(item)
@@ -155,14 +158,15 @@ class Schedule:
     def jobs(self, items: Sequence[ScheduledCell], plugins: Sequence[str]) -> list[Job]:
         """``items`` in groups. Jobs that run in parallel are sorted longest first, so that the run does not wait for
         one long job."""
-        sweep(self.checkpoints, {item.digest for item in items if self.rerun.names(item.cell)})
+        sweep(self.checkpoints, {item.digest for item in items if self._is_named(item.cell)})
         if items:
             self._find_groups()
         groups: dict[Hashable, list[ScheduledCell]] = {}
         for item in items:
             groups.setdefault(item.group, []).append(item)
-        in_order = sorted(groups.values(), key=lambda group: 0.0 if group[0].task.alone else -_estimate(group))
-        return [self._job(group, plugins) for group in in_order]
+        seconds = {key: sum(item.cost.seconds for item in group) for key, group in groups.items()}
+        in_order = sorted(groups, key=lambda key: 0.0 if groups[key][0].task.alone else -seconds[key])
+        return [self._job(groups[key], plugins) for key in in_order]
 
     def checked(self, item: ScheduledCell, result: CellResult) -> CellResult:
         """``result``, or a failure where the cell's digest names another machine, or torch, than those it ran with.
@@ -187,13 +191,16 @@ class Schedule:
     def count_resumed(self) -> int:
         """How many of the chosen cells resume from a checkpoint."""
         resumable = {key for _, keys in headers_in(self.checkpoints) for key in keys}
-        resumed = (item for item in self.items.values() if item.chosen and not self.rerun.names(item.cell))
+        resumed = (item for item in self.items.values() if item.chosen and not self._is_named(item.cell))
         return sum(item.digest in resumable for item in resumed)
 
     def sweep(self) -> None:
         """Remove the checkpoints whose cells have all ended; called after a run."""
         if self.checkpoints.is_dir():
             sweep(self.checkpoints, {key for key, status in self.store.digests().items() if status not in FAILURES})
+
+    def _is_named(self, cell: Cell) -> bool:
+        return is_named(self.rerun, cell)
 
     def _is_fresh(self, item: ScheduledCell) -> bool:
         return item.status is None and not item.chosen and all(self.items[need].status for need in item.needs)
@@ -275,7 +282,3 @@ class Schedule:
 
 def _joined(message: str | None, remark: str) -> str:
     return f"{message}; {remark}" if message else remark
-
-
-def _estimate(group: Sequence[ScheduledCell]) -> float:
-    return sum(item.cost.seconds for item in group)

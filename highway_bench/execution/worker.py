@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import IO
 
 from highway_bench.errors import USER_ERRORS
-from highway_bench.execution.failure import failure
+from highway_bench.execution.failure import failure, lack_of_memory, take_this_process_first
 from highway_bench.execution.job import CellResult, Job
-from highway_bench.execution.memory import lack_of_memory, take_this_process_first
 from highway_bench.measure.processes import exit_with_parent
 from highway_bench.os_names import pin
 from highway_bench.provenance import Identity, identity

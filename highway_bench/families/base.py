@@ -61,7 +61,6 @@ class Family(ABC):
     order: ClassVar[int | None] = None  # rank in lists; families without one come last, by name
     version: ClassVar[str] = FIRST_VERSION  # raised when its numbers change
     dtype: ClassVar[str | None] = None  # of its parameters, where a user's layer has one of its own
-    branch_of: ClassVar[str | None] = None  # the family with one map where this one's H has two
     own_cost: ClassVar[TrainCost | None] = None  # where it differs from KIND_COSTS
     own_yardstick: ClassVar[str | None] = None  # where it differs from KIND_YARDSTICKS
 
@@ -292,11 +291,6 @@ class FamilySpec:
     def order(self) -> int | None:
         """Its rank in lists; families without one come last, by name."""
         return self.cls.order
-
-    @property
-    def branch_of(self) -> str | None:
-        """The family with one map where this one's H has two; ``None`` for other families."""
-        return self.cls.branch_of
 
     @property
     def options(self) -> dict[str, Any]:

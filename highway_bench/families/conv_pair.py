@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from torch import nn
 
@@ -37,7 +37,6 @@ class ConvPair(ImageTransform):
     """
 
     order = 4
-    branch_of: ClassVar[str | None] = "conv"
 
     branch_norm: bool = False
     last_activation: Activation = "identity"

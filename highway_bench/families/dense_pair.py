@@ -23,7 +23,6 @@ class DensePair(Transform):
 
     kind = "vector"
     order = 2
-    branch_of = "dense"
     own_cost = TrainCost(layer_seconds=3e-4)
 
     activation: Activation = "relu"

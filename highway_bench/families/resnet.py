@@ -29,7 +29,6 @@ class Resnet(ConvPair):
     """
 
     order = 9
-    branch_of = None  # conv has no norms, so that it is not the same H with one map
     vmap = False
     trains_alone = True
 

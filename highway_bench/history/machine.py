@@ -20,8 +20,7 @@ from highway_bench.errors import BadInput
 from highway_bench.history.files import MACHINE, NAME, NO_GPU, read_machine
 from highway_bench.provenance import identity
 from highway_bench.provenance.free_memory import gpu
-from highway_bench.provenance.machine import cores
-from highway_bench.provenance.processor import processor
+from highway_bench.provenance.machine import cores, processor
 
 GIB = 2**30
 

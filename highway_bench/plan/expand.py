@@ -18,7 +18,14 @@ from highway_bench.plan.selection import Selection
 from highway_bench.plan.settings import Rates, known_rates
 from highway_bench.provenance.machine import cores
 from highway_bench.tasks import tasks
-from highway_bench.tasks.from_cell import dataset_options, default_device, pinned, positions_of
+from highway_bench.tasks.from_cell import (
+    cell_family,
+    cell_spec,
+    dataset_options,
+    default_device,
+    pinned,
+    positions_of,
+)
 from highway_bench.words import Word
 
 
@@ -300,3 +307,10 @@ def refusal(family: str, option: str, value: Any) -> BadInput | None:
     except BadInput as error:
         return error
     return None
+
+
+def matched(cell: Cell) -> Cell:
+    """``cell`` at the width at which its layers cost as much (``match``) as plain's at the cell's nominal width."""
+    family = cell_family(cell)
+    width = matched_width(cell_spec(cell), family, cell.nominal_width, cell.match, positions=positions_of(family, cell))
+    return cell.but(width=width)

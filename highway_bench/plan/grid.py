@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from highway_bench.blocks import BlockGroup
@@ -111,14 +112,15 @@ class Grid:
         return self.on_gpu if device == "cuda" and self.on_gpu is not None else self.on_cpu
 
 
-def timing(**grid: Any) -> Grid:
-    """A throughput grid, sampled by the task's defaults; words of its recipe change them."""
-    return Grid(**{"task": "throughput", "on_gpu": TIMED_GPU, **grid})
-
-
-def memory(**grid: Any) -> Grid:
-    """A memory grid of whole training steps."""
-    return Grid(**{"task": "memory", "phases": ("train-step",), "on_gpu": TIMED_GPU, **grid})
+timing = partial(Grid, task="throughput", on_gpu=TIMED_GPU)
+"""A throughput grid, sampled by the task's defaults; words of its recipe change them."""
+memory = partial(Grid, task="memory", phases=("train-step",), on_gpu=TIMED_GPU)
+"""A memory grid of whole training steps."""
+counting = partial(Grid, task="cost", on_gpu=TIMED_GPU)
+"""Parameters and multiply-adds of the networks that are timed."""
+SHORT: Mapping[str, Any] = {"optimiser": "adam", "decay": 1.0, "rate": 0.003, "threshold": THRESHOLD}
+"""The recipe of trainings that are too short for a search of rates: one for all."""
+brief = partial(Grid, dataset="digits", on_cpu=CURVED, statuses=OUTCOMES)
 
 
 def ladder(*, steps: int, seeds: int, rates: Sequence[float], together: bool = False, **grid: Any) -> Grid:
@@ -162,37 +164,12 @@ def with_ladder(grid: Grid) -> Grid:
 
 def short_curve(*, steps: int, **grid: Any) -> Grid:
     """One short loss curve per combination: shows that the network learns, and is too short for a verdict."""
-    recipe = {
-        "optimiser": "adam",
-        "decay": 1.0,
-        "steps": steps,
-        "rate": 0.003,
-        "threshold": THRESHOLD,
-        "verdict": False,
-    }
-    return Grid(
-        **{
-            "task": "trainability",
-            "dataset": "digits",
-            "on_cpu": CURVED,
-            "recipe": recipe,
-            "statuses": OUTCOMES,
-            **grid,
-        }
-    )
+    return brief(**{"task": "trainability", "recipe": {**SHORT, "steps": steps, "verdict": False}, **grid})
 
 
 def trained_gates(*, steps: int, **grid: Any) -> Grid:
     """Gates and lesions of briefly trained networks, at one rate for all."""
-    recipe = {"optimiser": "adam", "decay": 1.0, "steps": steps, "rate": 0.003, "threshold": THRESHOLD}
-    return Grid(
-        **{"task": "gates", "dataset": "digits", "on_cpu": CURVED, "recipe": recipe, "statuses": OUTCOMES, **grid}
-    )
-
-
-def counting(**grid: Any) -> Grid:
-    """Parameters and multiply-adds of the networks that are timed."""
-    return Grid(**{"task": "cost", "on_gpu": TIMED_GPU, **grid})
+    return brief(**{"task": "gates", "recipe": {**SHORT, "steps": steps}, **grid})
 
 
 def start(*, gain: float = 1.0, **grid: Any) -> Grid:

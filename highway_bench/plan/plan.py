@@ -21,16 +21,15 @@ from highway_bench.execution.runner import Summary, run_cells
 from highway_bench.execution.schedule import FAILED, Schedule, with_needs
 from highway_bench.plan.checks import check_cells, check_data, check_grids, check_selection
 from highway_bench.plan.data_choice import named_data
-from highway_bench.plan.estimate import Estimate, estimate
+from highway_bench.plan.estimate import Estimate, estimate, shard
 from highway_bench.plan.expand import chosen_kinds, expand, grid_families, wanted_widths, without_depth_aware
 from highway_bench.plan.grid import Grid
 from highway_bench.plan.profiles import Profile, get_profile
 from highway_bench.plan.selection import Selection
-from highway_bench.plan.shard import shard
 from highway_bench.plugins import load_plugins, modules_outside
 from highway_bench.provenance.free_memory import gib
 from highway_bench.provenance.machine import cores
-from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, Status, worst
+from highway_bench.results.schema import FAILURES, LATER_ATTEMPT, RANK, Status
 from highway_bench.results.store import Store
 from highway_bench.tasks import tasks
 
@@ -271,9 +270,10 @@ def endings_of(rows: DataFrame, summary: Summary) -> list[Ending]:
     import pandas as pd
 
     rows = rows[rows["axis"].ne(LATER_ATTEMPT) | rows["run_id"].eq(summary.run_id)]
-    ended: dict[str, tuple[Status, str | None]] = {}
-    for digest, group in rows.groupby("digest", sort=False, observed=True):
-        status = worst(group["status"].unique())
-        message: Any = group.loc[group["status"] == status, "message"].iloc[0]
-        ended[str(digest)] = status, None if pd.isna(message) else str(message)
+    rank = rows["status"].astype(str).map(RANK.index)
+    worst = rows.loc[rank.groupby(rows["digest"], observed=True).idxmin()].astype(object)
+    ended = {
+        digest: (Status(status), None if pd.isna(message) else message)
+        for digest, status, message in zip(worst["digest"], worst["status"], worst["message"], strict=True)
+    }
     return [Ending(cell, *ended[digest]) for cell, digest in summary.digests.items()]

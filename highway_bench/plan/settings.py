@@ -13,7 +13,7 @@ from typing import Any, Final
 from highway_bench.cell import STARTS, Cell
 from highway_bench.families import Family
 from highway_bench.plan.grid import MODERN, TIMED_GPU, TRAINED, TUNED, Grid, Sizes
-from highway_bench.results.known import TABLE, known
+from highway_bench.results.parquet import TABLE, known
 from highway_bench.results.schema import OUTCOMES
 from highway_bench.tasks.from_cell import cell_family, positions_of
 

@@ -16,8 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import psutil
 
-from highway_bench.provenance.machine import host, slug
-from highway_bench.provenance.processor import processor
+from highway_bench.provenance.machine import host, processor, slug
 
 
 class Period(NamedTuple):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import psutil
 
@@ -51,11 +51,19 @@ class Gpu:
 @cache
 def gpu(device: str) -> Gpu:
     """The GPU called ``device``. Raises ``BadInput`` if torch has no CUDA or finds no such device."""
-    done = subprocess.run([sys.executable, "-P", "-c", READ, device], capture_output=True, text=True, check=False)
+    return Gpu(**read_apart(READ, device, lacking=f"this machine has no device {device!r}"))
+
+
+def read_apart(script: str, *words: str, lacking: str) -> Any:
+    """The JSON that ``script`` prints at last, in a short process.
+
+    Raises ``BadInput``, which begins with ``lacking``, where it fails.
+    """
+    done = subprocess.run([sys.executable, "-P", "-c", script, *words], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise BadInput(f"this machine has no device {device!r}: {reason}")
-    return Gpu(**json.loads(done.stdout.strip().splitlines()[-1]))
+        raise BadInput(f"{lacking}: {reason}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 class MemoryCgroup(NamedTuple):
@@ -81,19 +89,12 @@ def memory_cgroups() -> list[MemoryCgroup]:
     return found
 
 
-class LimitFiles(NamedTuple):
-    """Where a version of control groups has a group's limit and usage in bytes, and its word for cached files that the
-    kernel can drop."""
-
-    limit: str
-    usage: str
-    cached: str
-
-
 LIMIT_FILES: Final = {
-    1: LimitFiles("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-    2: LimitFiles("memory.max", "memory.current", "inactive_file"),
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    2: ("memory.max", "memory.current", "inactive_file"),
 }
+"""Where a version of control groups has a group's limit and usage in bytes, and its word for cached files that the
+kernel can drop."""
 
 
 def usable_bytes(device: str) -> int:
@@ -126,22 +127,22 @@ def room() -> Iterator[int]:
     """The bytes left under each memory limit of the control groups that this process is in."""
     for version, top, group in memory_cgroups():
         for folder in (group, *group.parents):
-            if folder.is_relative_to(top) and (left := left_in(folder, LIMIT_FILES[version])) is not None:
+            if folder.is_relative_to(top) and (left := left_in(folder, *LIMIT_FILES[version])) is not None:
                 yield left
 
 
-def left_in(group: Path, files: LimitFiles) -> int | None:
+def left_in(group: Path, limit_file: str, usage_file: str, cached: str) -> int | None:
     """The bytes left under a group's limit; ``None`` where it has none, or is hidden from this container."""
     try:
-        limit = (group / files.limit).read_text(encoding="ascii").strip()
-        usage = int((group / files.usage).read_text(encoding="ascii"))
+        limit = (group / limit_file).read_text(encoding="ascii").strip()
+        usage = int((group / usage_file).read_text(encoding="ascii"))
         counts = (group / "memory.stat").read_text(encoding="ascii")
     except OSError:
         return None
     if limit == "max":
         return None
-    cached = dict(line.split() for line in counts.splitlines()).get(files.cached, "0")
-    return max(0, int(limit) - usage + int(cached))
+    dropped = dict(line.split() for line in counts.splitlines()).get(cached, "0")
+    return max(0, int(limit) - usage + int(dropped))
 
 
 def gib(size: float) -> str:

@@ -4,8 +4,7 @@ from highway_bench.results.database import DiskError
 from highway_bench.results.export import compact, export, export_runs, import_rows, merge, parsed
 from highway_bench.results.salvage import Salvaged, salvage
 from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES, PROTOCOL, SCHEMA, Row, Status, row
-from highway_bench.results.store import Store
-from highway_bench.results.taking import Taken
+from highway_bench.results.store import MergeCounts, Store
 
 __all__ = [
     "COLUMNS",
@@ -15,11 +14,11 @@ __all__ = [
     "PROTOCOL",
     "SCHEMA",
     "DiskError",
+    "MergeCounts",
     "Row",
     "Salvaged",
     "Status",
     "Store",
-    "Taken",
     "compact",
     "export",
     "export_runs",

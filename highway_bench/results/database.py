@@ -17,12 +17,13 @@ from filelock import FileLock, Timeout
 from highway_bench.errors import BadInput, HighwayBenchError
 from highway_bench.provenance.lock import file_lock, holder
 from highway_bench.results.integrity import ADDED, check_contents, check_schema
-from highway_bench.results.schema import COLUMNS, SCHEMA
+from highway_bench.results.schema import COLUMNS, KEYED, SCHEMA, UNIQUE
 
 DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 MOMENT = 0.2  # seconds to wait for the lock: another process may be testing it
 CACHE_KIB = 256 * 2**10  # most memory for pages: the keys of many cells are written in no order
 BUSY_MS = 10_000  # how long a statement waits for another connection's lock
+BEFORE_KEYS = f'"schema" < {KEYED}'
 
 
 class DiskError(HighwayBenchError):
@@ -74,13 +75,10 @@ def locked(path: Path) -> FileLock:
     return lock
 
 
-def is_written(path: Path) -> bool:
-    """Whether the file has content."""
-    return os.path.isfile(path) and path.stat().st_size > 0
-
-
 def check_before_writing(path: Path) -> None:
     """Check an existing file by a connection that cannot write: a damaged file stays as it is."""
+    if not os.path.isfile(path) or path.stat().st_size == 0:
+        return
     with closing(connected(path, read_only=True)) as db:
         version = check_schema(db, path)
         if version is not None:
@@ -108,6 +106,46 @@ def connected(path: Path, read_only: bool) -> sqlite3.Connection:
     return db
 
 
+def prepared(db: sqlite3.Connection, path: Path, read_only: bool) -> int:
+    """The schema of the store ``db``, the file ``path``; of one that is written, the current one.
+
+    A new file that is written gets its tables. Raises ``BadInput`` for a file that is no store of a known schema.
+    """
+    if not read_only:
+        db.execute("BEGIN IMMEDIATE")  # a file that cannot be written fails now, not after the first cell
+        db.rollback()
+    version = check_schema(db, path)
+    if version is None and read_only:  # the process that created the file has not created the tables yet
+        raise BadInput(f"{path} is empty: nothing is stored there yet")
+    if version is None:
+        db.execute("PRAGMA journal_mode = WAL")
+        create_tables(db)
+    elif version == SCHEMA or read_only:
+        return version
+    else:
+        migrate(db, path, version)
+    return SCHEMA
+
+
+def create_tables(db: sqlite3.Connection) -> None:
+    """Create the tables of a new store."""
+    columns = ", ".join(f'"{name}" {kind}' for name, (kind, _) in COLUMNS.items())
+    unique = ", ".join(f'"{name}"' for name in UNIQUE)
+    with db:
+        db.execute("BEGIN IMMEDIATE")  # tables and version together, or none of them
+        db.execute("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+        db.execute(f'CREATE TABLE "rows" ({columns}, UNIQUE ({unique}))')
+        db.execute('CREATE INDEX "cells" ON "rows" ("digest", "status", "time_utc")')
+        index_old_cells(db)
+        db.execute("CREATE TABLE runs (run_id TEXT PRIMARY KEY, provenance TEXT NOT NULL)")
+        db.execute("INSERT INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
+
+
+def index_old_cells(db: sqlite3.Connection) -> None:
+    """An index of the rows before ``KEYED``: most stores have none, and need not be searched for them."""
+    db.execute(f'CREATE INDEX IF NOT EXISTS "old" ON "rows" ("digest") WHERE {BEFORE_KEYS}')
+
+
 def backup_path(path: Path, version: int) -> Path:
     """Where the store ``path`` of schema ``version`` is copied before its migration: a name that no file has, with a
     number where another backup of this schema is there."""
@@ -128,4 +166,5 @@ def migrate(db: sqlite3.Connection, path: Path, version: int) -> None:
         for newer in range(version + 1, SCHEMA + 1):
             for name in ADDED[newer]:
                 db.execute(f'ALTER TABLE "rows" ADD COLUMN "{name}" {COLUMNS[name][0]}')
+        index_old_cells(db)
         db.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(SCHEMA),))

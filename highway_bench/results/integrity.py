@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,30 +19,33 @@ from highway_bench.results.schema import COLUMNS, DESCRIBED, JSON_KINDS, SCHEMA,
 
 TABLES = frozenset({"meta", "rows", "runs"})
 MOST = repr(sys.float_info.max)
-PROGRESS: Mapping[str, type | tuple[type, ...]] = {
+Shape = type | tuple[type, ...] | list[Any] | Mapping[str, Any]
+"""What a value may be: of a type, a list of one shape, or a mapping with shapes by name, where ``""`` is any other."""
+PROGRESS: Mapping[str, Shape] = {
     "run_id": str,
     "process": int,
     "updated": str,
     "cells": int,
-    "counts": dict,
+    "counts": {"": int},
     "left": (int, float),
-    "running": list,
+    "running": [str],
 }
-RECORD: Mapping[str, type | tuple[type, ...]] = {
+RECORD: Mapping[str, Shape] = {
     "commit": (str, type(None)),
     "torch": str,
     "python": str,
     "os": str,
     "cores": int,
-    "command": list,
-    "plugins": list,
+    "command": [str],
+    "plugins": [str],
     "started": str,
     "finished": (str, type(None)),
-    "machines": dict,
+    "machines": {"": str},
     "measured": int,
-    "digests": list,
-    **dict.fromkeys(DESCRIBED, dict),
+    "digests": [str],
+    **{part: {"": {"metrics": {}, "starts": {}}} for part in DESCRIBED},
 }
+"""Older records lack some of these."""
 SMALL = 64 * 2**20  # bytes of a file that is read whole when it is opened
 ADDED: Mapping[int, tuple[str, ...]] = {2: ("paired",), 3: ("start",), 4: ("protocol",), 5: ("source", "old_digest")}
 """The columns that each schema added to the one before."""
@@ -51,16 +54,6 @@ ADDED: Mapping[int, tuple[str, ...]] = {2: ("paired",), 3: ("start",), 4: ("prot
 def columns_of(version: int) -> set[str]:
     """The columns of a store of schema ``version``."""
     return set(COLUMNS) - {name for newer, names in ADDED.items() if newer > version for name in names}
-
-
-def orders() -> list[list[str]]:
-    """The orders that a store's columns may have: a migration from each schema appends those that it adds."""
-    found = []
-    for version in range(SCHEMA, 0, -1):
-        first = [name for name in COLUMNS if name in columns_of(version)]
-        later = [name for newer in range(version + 1, SCHEMA + 1) for name in ADDED[newer]]
-        found.append([*first, *later])
-    return found
 
 
 def check_schema(db: sqlite3.Connection, path: Path) -> int | None:
@@ -77,13 +70,18 @@ def check_schema(db: sqlite3.Connection, path: Path) -> int | None:
     version = int(entry[0]) if entry and str(entry[0]).isdecimal() else None
     if version is None:
         raise BadInput(f"{path} does not say which schema it has; it is damaged or no highway_bench store")
+    check_columns([name for _, name, *_ in db.execute('PRAGMA table_info("rows")')], version, path)
+    return version
+
+
+def check_columns(names: Sequence[str], version: int, path: Path) -> None:
+    """Raise ``BadInput`` where ``names`` are not the columns of this schema, or this version does not know it."""
     if version < 1:
         raise BadInput(f"{path} has schema {version}, which never existed; it is damaged")
     if version > SCHEMA:
         raise BadInput(f"{path} has schema {version}, this version reads up to {SCHEMA}: update highway_bench")
-    if {name for _, name, *_ in db.execute('PRAGMA table_info("rows")')} != columns_of(version):
+    if sorted(names) != sorted(columns_of(version)):
         raise BadInput(f"{path}: the columns of its rows are not those of schema {version}; it is damaged")
-    return version
 
 
 def check_contents(db: sqlite3.Connection, path: Path, version: int) -> None:
@@ -123,22 +121,15 @@ def problems(db: sqlite3.Connection, columns: Collection[str]) -> Iterator[str]:
 
 def wrong_values(db: sqlite3.Connection, columns: Collection[str]) -> Iterator[str]:
     """The values of the store ``db`` that no run writes, a line for each kind of them."""
-    yield from wrong_rows(db, columns)
+    rules = conditions(columns)
+    counts = db.execute(f'SELECT {", ".join(f"sum({rule})" for rule in rules.values())} FROM "rows"').fetchone()
+    yield from (f"{count} rows {what}" for what, count in zip(rules, counts, strict=True) if count)
     for run_id, text in db.execute("SELECT run_id, provenance FROM runs"):
         if not is_record(text):
             yield f"the record of run {run_id} is none that a run writes"
     for (text,) in db.execute("SELECT value FROM meta WHERE name = 'progress'"):
         if not is_progress(text):
             yield "the progress of the last run is none that a run writes"
-
-
-def wrong_rows(db: sqlite3.Connection, columns: Collection[str]) -> Iterator[str]:
-    """What is wrong with the values in the table of rows, a line each, in one pass."""
-    rules = conditions(columns)
-    counts = db.execute(f'SELECT {", ".join(f"sum({rule})" for rule in rules.values())} FROM "rows"').fetchone()
-    for what, count in zip(rules, counts, strict=True):
-        if count:
-            yield f"{count} rows {what}"
 
 
 def conditions(columns: Collection[str]) -> Mapping[str, str]:
@@ -180,34 +171,24 @@ def problem_of_column(name: str, values: Iterable[Any]) -> str | None:
 
 
 def is_record(text: object) -> bool:
-    """Whether ``text`` is the record of a run: a JSON object whose parts are of the kinds that a run writes. Older
-    records lack some."""
-    record = json_object(text)
-    if record is None or not all(isinstance(record[name], kind) for name, kind in RECORD.items() if name in record):
-        return False
-    texts = [one for name in ("command", "plugins", "digests") for one in record.get(name, [])]
-    texts += record.get("machines", {}).values()
-    entries = [entry for part in DESCRIBED for entry in record.get(part, {}).values()]
-    if not (all(isinstance(one, str) for one in texts) and all(isinstance(entry, dict) for entry in entries)):
-        return False
-    inner = [entry.get(name, {}) for entry in entries for name in ("metrics", "starts")]
-    return all(isinstance(one, dict) for one in inner)
+    """Whether ``text`` is the record of a run."""
+    return has_shape(json_object(text), RECORD)
 
 
 def is_progress(text: object) -> bool:
     """Whether ``text`` says how far a run is."""
     progress = json_object(text)
-    return (
-        progress is not None
-        and all(_is_of(progress.get(name), kind) for name, kind in PROGRESS.items())
-        and all(_is_of(count, int) for count in progress["counts"].values())
-        and all(isinstance(name, str) for name in progress["running"])
-    )
+    return progress is not None and progress.keys() >= PROGRESS.keys() and has_shape(progress, PROGRESS)
 
 
-def _is_of(value: object, kind: type | tuple[type, ...]) -> bool:
-    """Whether ``value`` is of ``kind``; a truth value is no number."""
-    return isinstance(value, kind) and not isinstance(value, bool)
+def has_shape(value: object, shape: Shape) -> bool:
+    """Whether ``value`` has this shape; a truth value is no number. A mapping may lack names, and have others."""
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(has_shape(one, shape[0]) for one in value)
+    if isinstance(shape, Mapping):
+        others = shape.get("", object)
+        return isinstance(value, dict) and all(has_shape(one, shape.get(name, others)) for name, one in value.items())
+    return shape is object or (isinstance(value, shape) and not isinstance(value, bool))
 
 
 def json_object(text: object) -> dict[str, Any] | None:

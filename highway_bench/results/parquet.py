@@ -1,10 +1,16 @@
-"""Rows in a Parquet file, with the records of their runs: all that a store needs. Nothing is rounded or left out."""
+"""Rows by columns: in a Parquet file, with the records of their runs, and as frames for pandas.
+
+A Parquet file has all that a store needs; nothing is rounded or left out. For the frame of a store, most of the time
+goes into values that SQLite hands to Python one by one. So the columns that the rows of an attempt share are fetched
+from the first of them alone, and text becomes codes of its distinct values.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
 import os
+import sqlite3
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -13,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from highway_bench.errors import BadInput
-from highway_bench.results.integrity import columns_of, is_record, json_object, problem_of_column
-from highway_bench.results.schema import COLUMNS, LATER_ATTEMPT, SCHEMA, Row
+from highway_bench.results.integrity import check_columns, is_record, json_object, problem_of_column
+from highway_bench.results.schema import COLUMNS, LATER_ATTEMPT, OWN, SCHEMA, Row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,14 +33,22 @@ RUNS_KEY: Final = b"highway_bench.runs"
 RANDOM: Final = ("value", "low", "high")
 """Columns whose numbers seldom repeat; split by byte, they compress better than as a dictionary."""
 
+FOLDER: Final = Path(__file__).with_name("committed")
+TABLE, FINALS, PLAIN = "answers.parquet", "finals.parquet", "plain.parquet"
+"""The wide table of the committed rows, their final trainings, a row for each seed, and connections as plain torch."""
+
+SHARED: Final = tuple(name for name in COLUMNS if name not in OWN)
+ATTEMPT: Final = f"""("digest" || ("axis" IS '{LATER_ATTEMPT}'))"""
+"""In SQL: what differs between any two attempts at cells."""
+AT_ONCE: Final = 2_000  # rows that are objects of Python at a time: few enough to stay in the caches
+
 
 def write_parquet(rows: Sequence[Row], runs: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     """Write ``rows`` and the records of their ``runs`` to ``path``. A kill leaves the whole file or none."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    kinds = {"INTEGER": pa.int64(), "REAL": pa.float64(), "TEXT": pa.string()}
-    table = pa.table({name: pa.array([row[name] for row in rows], kinds[kind]) for name, (kind, _) in COLUMNS.items()})
+    table = pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in _kinds(pa.string()).items()})
     part = path.with_name(f"{path.name}.part")
     with parquet.ParquetWriter(
         part,
@@ -68,14 +82,8 @@ class ParquetRows:
             metadata = self._table.schema.metadata or {}
             if SCHEMA_KEY not in metadata or RUNS_KEY not in metadata:
                 raise BadInput(f"{self.path} is a Parquet file, but not one that highway_bench exported")
-            version = int(metadata[SCHEMA_KEY])
-            if version > SCHEMA:
-                raise BadInput(
-                    f"{self.path} has schema {version}, this version reads up to {SCHEMA}: update highway_bench"
-                )
             columns = self._table.column_names
-            if set(columns) != columns_of(version) or len(columns) != len(set(columns)):
-                raise BadInput(f"{self.path}: the columns of its rows are not those of schema {version}; it is damaged")
+            check_columns(columns, int(metadata[SCHEMA_KEY]), self.path)
             self._runs = _unpacked(metadata[RUNS_KEY])
             problems = (problem_of_column(name, _values(_distinct(self._table[name]))) for name in columns)
             problem = next((one for one in problems if one is not None), None)
@@ -115,7 +123,9 @@ class ParquetRows:
 
     def frame(self) -> pd.DataFrame:
         """The rows as a frame, with the columns of the current schema."""
-        frame: pd.DataFrame = self._table.cast(_plain(self._table.schema)).to_pandas().reindex(columns=list(COLUMNS))
+        from pyarrow import parquet
+
+        frame: pd.DataFrame = parquet.read_table(self.path).to_pandas().reindex(columns=list(COLUMNS))
         return frame
 
 
@@ -141,6 +151,58 @@ def runs_in(path: Path) -> set[str]:
     return set(_unpacked(metadata[RUNS_KEY])) if RUNS_KEY in metadata else set()
 
 
+def known(name: str) -> list[dict[str, Any]]:
+    """The rows of the table of this file name."""
+    from pyarrow import parquet
+
+    rows: list[dict[str, Any]] = parquet.ParquetFile(FOLDER / name).read().to_pylist()  # read_table imports pandas
+    return rows
+
+
+def packed(names: Sequence[str], cursor: sqlite3.Cursor) -> pa.Table:
+    """The rows that ``cursor`` gives, with the columns ``names`` and at last ``ATTEMPT``."""
+    import pyarrow as pa
+
+    kinds = _kinds(pa.large_string())
+    schema = pa.schema([*((name, kinds[name]) for name in names), ("attempt", pa.large_string())])
+    parts = [
+        pa.record_batch(list(map(pa.array, zip(*rows, strict=True), schema.types)), schema)
+        for rows in iter(lambda: cursor.fetchmany(AT_ONCE), [])
+    ]
+    return pa.Table.from_batches(parts, schema)
+
+
+def joined(rows: pa.Table, attempts: pa.Table) -> pd.DataFrame:
+    """Every row of ``rows``, which has the columns ``OWN``, with the columns ``SHARED`` of its attempt."""
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def encoded(column: pa.ChunkedArray) -> pa.Array:
+        """Text as codes in the order of its distinct values, so that codes sort and compare as the text does."""
+        if not pa.types.is_large_string(column.type):
+            return column.combine_chunks()
+        texts = pc.unique(column.drop_null())
+        texts = texts.take(pc.array_sort_indices(texts))
+        codes = pc.index_in(column, texts).combine_chunks()
+        return pa.DictionaryArray.from_arrays(codes, texts, ordered=True)
+
+    of_row = pc.index_in(rows["attempt"], attempts["attempt"]).combine_chunks()
+    own = {name: encoded(rows[name]) for name in OWN}
+    shared = {name: encoded(attempts[name]).take(of_row) for name in SHARED}
+    table = pa.table({name: own[name] if name in own else shared[name] for name in COLUMNS})
+    frame: pd.DataFrame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    return frame
+
+
+def _kinds(text: pa.DataType) -> dict[str, pa.DataType]:
+    """By name, the type of each column, where texts are of the type ``text``."""
+    import pyarrow as pa
+
+    kinds = {"INTEGER": pa.int64(), "REAL": pa.float64(), "TEXT": text}
+    return {name: kinds[kind] for name, (kind, _) in COLUMNS.items()}
+
+
 def _packed(runs: Mapping[str, Mapping[str, Any]]) -> bytes:
     text = json.dumps(runs, ensure_ascii=False, allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), level=9))  # Parquet does not compress its metadata
@@ -152,14 +214,6 @@ def _unpacked(packed: bytes) -> dict[str, dict[str, Any]]:
     if runs is None or not all(is_record(json.dumps(record)) for record in runs.values()):
         raise ValueError("the records of its runs are none that a run writes")
     return runs
-
-
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """``schema`` with text instead of codes of texts."""
-    import pyarrow as pa
-
-    kinds = ((one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type) for one in schema)
-    return pa.schema(list(kinds))
 
 
 def _distinct(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:

@@ -1,13 +1,14 @@
 """Salvage: what can be read of a damaged store, as a new store. The damaged file is only read.
 
-Rows are read by number, in chunks; a chunk that cannot be read is halved until the unreadable rows are left. The rows
-of a cell have successive numbers, so a cell next to an unreadable number may lack rows. Such a cell is left out whole:
-it would pass for a complete one, and the next run measures it again.
+Rows are read in the order of their numbers; from one that cannot be read, the next number that can is looked for. The
+rows of a cell have successive numbers, so a cell next to an unreadable number may lack rows. Such a cell is left out
+whole: it would pass for a complete one, and the next run measures it again.
+
+SQLite's own ``.recover`` needs a build with ``SQLITE_ENABLE_DBPAGE_VTAB``, which neither Python's nor Debian's is.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -17,23 +18,18 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import Any
 
 from highway_bench.errors import BadInput
-from highway_bench.results.integrity import conditions, is_record, orders
+from highway_bench.results.integrity import conditions, is_record
 from highway_bench.results.schema import COLUMNS, Row
-from highway_bench.results.store import Store, create_tables, quoted
+from highway_bench.results.store import Store
 
-CHUNK = 4096  # rows read at once
 PAGE = 4096  # bytes of SQLite's pages
-MOST = 2**63 - 1  # the largest number of a row
-PATIENCE = 16  # chunks without a readable row after which there is none, where the last number is unknown
-INDICES = {"rows": "cells", "runs": "sqlite_autoindex_runs_1"}
+GIVE_UP = 2**18  # unreadable numbers in a row, after which none follows
 DIGEST = re.compile("[0-9a-f]{32}")
-
-RawRow = tuple[Any, ...]
 
 
 @dataclass
@@ -62,11 +58,7 @@ def salvage(damaged: str | os.PathLike[str], into: str | os.PathLike[str]) -> Sa
     done = Salvaged()
     try:
         with _opened(source) as db:
-            present = {name for _, name, *_ in db.execute('PRAGMA table_info("rows")')}
-            columns = [name for name in COLUMNS if name in present]
-            wrong = " OR ".join(conditions(columns).values())
-            found = _read(db, "rows", [*map(quoted, columns), wrong])
-            cells = _whole_cells(_valid(found, columns, done), done.left_out)
+            cells = _whole_cells(_rows(db, done), done.left_out)
             first = next(cells, None)
             if first is None:
                 raise BadInput(f"{source}: no cell can be read")
@@ -78,7 +70,7 @@ def salvage(damaged: str | os.PathLike[str], into: str | os.PathLike[str]) -> Sa
                     done.rows += len(rows)
                 done.cells = len(whole)
                 done.left_out.update(_indexed(db) - whole)
-                for values in _read(db, "runs", ["run_id", "provenance"]):
+                for values in _read(db, "runs", "run_id, provenance"):
                     if values is None or not isinstance(values[0], str) or not is_record(values[1]):
                         done.lost_runs += 1
                     else:
@@ -91,7 +83,10 @@ def salvage(damaged: str | os.PathLike[str], into: str | os.PathLike[str]) -> Sa
 
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that reads ``path``; if the first page is damaged, a copy that has one which fits."""
+    """A connection that reads ``path``; if its first page is damaged, a copy that has the first page of a new store.
+
+    That page says where the tables begin. It does not fit a store that was migrated, or pruned.
+    """
     with ExitStack() as opened:
         db = opened.enter_context(closing(_connected(path)))
         try:
@@ -100,50 +95,14 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
             if error.sqlite_errorcode not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
                 raise BadInput(f"{path} is a database, but no highway_bench store") from error
             folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
-            db = opened.enter_context(closing(_connected(_with_first_page(path, folder))))
+            Store(folder / "new.sqlite").close()
+            page = bytearray((folder / "new.sqlite").read_bytes()[:PAGE])
+            page[92:96] = bytes(4)  # the number of pages in the header is void: the file's size counts
+            shutil.copyfile(path, folder / "copy.sqlite")
+            with (folder / "copy.sqlite").open("r+b") as out:
+                out.write(page)
+            db = opened.enter_context(closing(_connected(folder / "copy.sqlite")))
         yield db
-
-
-def _with_first_page(path: Path, folder: Path) -> Path:
-    """A copy of ``path`` in ``folder`` with the first page that fits; where none does, that of a new store."""
-    copy = folder / "copy.sqlite"
-    shutil.copyfile(path, copy)
-    pages = list(_first_pages(folder))
-    for page in [*pages, pages[0]]:
-        with copy.open("r+b") as out:
-            out.write(page)
-        with closing(_connected(copy)) as db:
-            if fits(db):
-                break
-    return copy
-
-
-def _first_pages(folder: Path) -> Iterator[bytes]:
-    """The first pages that a store may have: SQLite's header, the tables with the order of their columns, and where
-    they begin, which ``VACUUM`` changes."""
-    for number, (order, is_compact) in enumerate(itertools.product(orders(), (False, True))):
-        path = folder / f"{number}.sqlite"
-        with closing(sqlite3.connect(path)) as db:
-            create_tables(db, order)
-            if is_compact:
-                db.execute("VACUUM")
-        page = bytearray(path.read_bytes()[:PAGE])
-        page[92:96] = bytes(4)  # the number of pages in the header is void: the file's size counts
-        yield bytes(page)
-
-
-def fits(db: sqlite3.Connection) -> bool:
-    """Whether the first readable row and record are such as runs write, by the tables that ``db`` names.
-
-    Where a table begins elsewhere, none of its rows can be read, and one chunk shows it."""
-    row, run = (
-        next((values for values in _read(db, table, wanted, patience=1) if values is not None), None)
-        for table, wanted in (("rows", ['"digest"', '"run_id"']), ("runs", ["run_id", "provenance"]))
-    )
-    return bool(
-        row and isinstance(row[0], str) and DIGEST.fullmatch(row[0])
-        and run and isinstance(run[0], str) and is_record(run[1])
-    )  # fmt: skip
 
 
 def _connected(path: Path) -> sqlite3.Connection:
@@ -166,31 +125,23 @@ def _indexed(db: sqlite3.Connection) -> set[str]:
 def _whole_cells(rows: Iterable[Row | None], left_out: set[str]) -> Iterator[list[Row]]:
     """The rows of each cell that has no unreadable row (``None``) next to its own; the others' digests are
     ``left_out``."""
-    cell: list[Row] = []
-    broken = gap = False  # an unreadable row is next to the cell, and directly before the next row
-    for row in rows:
-        if row is None:
-            broken = gap = True
-            continue
-        if cell and row["digest"] != cell[0]["digest"]:
-            if broken:
-                left_out.add(cell[0]["digest"])
-            else:
-                yield cell
-            cell = []
-        broken = broken if cell else gap
-        gap = False
-        cell.append(row)
-    if cell and broken:
-        left_out.add(cell[0]["digest"])
-    elif cell:
-        yield cell
+    by_digest = groupby(rows, lambda row: None if row is None else str(row["digest"]))
+    groups = ((digest, list(group)) for digest, group in by_digest)
+    before: str | None = ""
+    for (digest, group), (after, _) in pairwise(chain(groups, [("", [])])):
+        if digest is not None and None in (before, after):
+            left_out.add(digest)
+        elif digest is not None:
+            yield [row for row in group if row is not None]
+        before = digest
 
 
-def _valid(found: Iterable[RawRow | None], columns: list[str], done: Salvaged) -> Iterator[Row | None]:
-    """``found`` as rows, without the last value, which says that the row has values that no run writes; ``None`` for
-    such rows, and for what cannot be read."""
-    for values in found:
+def _rows(db: sqlite3.Connection, done: Salvaged) -> Iterator[Row | None]:
+    """The rows of ``db``; ``None`` for what cannot be read, and for a row with values that no run writes."""
+    present = {name for _, name, *_ in db.execute('PRAGMA table_info("rows")')}
+    columns = [name for name in COLUMNS if name in present]
+    wrong = " OR ".join(conditions(columns).values())
+    for values in _read(db, "rows", ", ".join([*(f'"{name}"' for name in columns), wrong])):
         if values is None or values[-1] or not DIGEST.fullmatch(values[columns.index("digest")]):
             done.lost_rows += 1
             yield None
@@ -198,63 +149,19 @@ def _valid(found: Iterable[RawRow | None], columns: list[str], done: Salvaged) -
             yield dict.fromkeys(COLUMNS) | dict(zip(columns, values[:-1], strict=True))
 
 
-def _read(db: sqlite3.Connection, table: str, wanted: list[str], patience: int = PATIENCE) -> Iterator[RawRow | None]:
-    """What is ``wanted`` (in SQL) of the rows of ``table`` by their numbers; ``None`` for each number that cannot be
-    read.
-
-    Numbers that no row has are passed over at once, however many they are. Where the last number is unknown, reading
-    ends after ``patience`` chunks without a readable row, and one ``None`` follows the last readable row.
-    """
-    query = f'SELECT {", ".join(wanted)} FROM "{table}" WHERE rowid BETWEEN ? AND ? ORDER BY rowid'
-    last = _last_number(db, table)
-    first: int | None = 0
-    chunks = unread = 0
-    while first is not None and (first <= last if last is not None else chunks < patience):
-        chunks += 1
-        is_empty = True
-        end = min(first + CHUNK - 1, MOST if last is None else last)
-        for values in _read_range(db, query, first, end):
-            if values is None:
-                unread += 1
-            else:
-                yield from [None] * unread
-                yield values
-                unread = chunks = 0
-                is_empty = False
-        first = _number_after(db, table, end) if is_empty else end + 1
-    yield from [None] * (min(unread, 1) if last is None else unread)
-
-
-def _read_range(db: sqlite3.Connection, query: str, first: int, last: int) -> Iterator[RawRow | None]:
-    try:
-        yield from db.execute(query, (first, last)).fetchall()
-    except sqlite3.DatabaseError:
-        if first == last:
-            yield None
+def _read(db: sqlite3.Connection, table: str, wanted: str) -> Iterator[tuple[Any, ...] | None]:
+    """What is ``wanted`` (in SQL) of the rows of ``table``, in the order of their numbers; ``None`` for each number
+    that cannot be read, and one where nothing after a row can be."""
+    rest = f'rowid FROM "{table}" NOT INDEXED WHERE rowid >= ? ORDER BY rowid'
+    number = lost = 0
+    while lost < GIVE_UP:
+        with suppress(sqlite3.DatabaseError, OverflowError):  # a number beyond the largest has no row
+            db.execute(f"SELECT {rest} LIMIT 1", (number + lost,)).fetchone()  # fails soon where nothing can be read
+            for *values, found in db.execute(f"SELECT {wanted}, {rest}", (number + lost,)):
+                yield from [None] * lost
+                yield tuple(values)
+                number, lost = found + 1, 0
+            yield from [None] * lost
             return
-        middle = (first + last) // 2
-        yield from _read_range(db, query, first, middle)
-        yield from _read_range(db, query, middle + 1, last)
-
-
-def _last_number(db: sqlite3.Connection, table: str) -> int | None:
-    """The number of the last row, from the table or from an index of it; ``None`` where neither can be read."""
-    for source in _sources(table):
-        with suppress(sqlite3.DatabaseError):
-            return int(db.execute(f"SELECT max(rowid) FROM {source}").fetchone()[0] or 0)
-    return None
-
-
-def _number_after(db: sqlite3.Connection, table: str, number: int) -> int | None:
-    """The number of the first row after ``number``, or ``None`` if there is none, from the table or from an index of
-    it; the next number where neither can be read."""
-    for source in _sources(table):
-        with suppress(sqlite3.DatabaseError):
-            found: int | None = db.execute(f"SELECT min(rowid) FROM {source} WHERE rowid > ?", (number,)).fetchone()[0]
-            return found
-    return number + 1
-
-
-def _sources(table: str) -> tuple[str, str]:
-    """In SQL, ``table`` itself and its index, which has the numbers of its rows too."""
-    return f'"{table}" NOT INDEXED', f'"{table}" INDEXED BY "{INDICES[table]}"'
+        lost += 1
+    yield None

@@ -1,4 +1,5 @@
-"""The row: one metric of one cell in tidy form, with its samples and their provenance.
+"""The row: one metric of one cell in tidy form, with its samples and their provenance; and which rows of several
+attempts at a cell are stored.
 
 A test freezes the columns. A change of a column's name or meaning raises ``SCHEMA``, and stores of older schemas stay
 readable. No value is rounded here, and no ratio is stored: the report computes ratios.
@@ -6,7 +7,7 @@ readable. No value is rounded here, and no ratio is stored: the report computes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -130,3 +131,40 @@ def row(**values: Any) -> Row:
     if unknown:
         raise KeyError(f"not columns of a row: {sorted(unknown)}")
     return dict.fromkeys(COLUMNS) | {"schema": SCHEMA, "protocol": PROTOCOL, "axis": "", "index": 0.0} | values
+
+
+UNMEASURED = ("value", "low", "high", "n", "samples", "paired", "params", "flops_per_item")
+
+Attempt = list[Row]
+
+
+def stored(attempts: Sequence[Attempt]) -> list[Row]:
+    """The rows to store of ``attempts`` at one cell, which are given oldest first.
+
+    A failure never replaces a result. A whole result counts more than a part of one (some of its metrics failed), and a
+    part more than no value. So these are the rows of the attempt that measured most, the last of several such. If later
+    attempts measured less, one row on the axis ``LATER_ATTEMPT`` follows for the last of them.
+    """
+    best = max(range(len(attempts)), key=lambda index: (_measured(attempts[index]), index))
+    later = [_status_row(rows) for rows in attempts[best + 1 :][-1:]]
+    return attempts[best] + [one | {"axis": LATER_ATTEMPT, "index": 0.0} | dict.fromkeys(UNMEASURED) for one in later]
+
+
+def attempts_in(rows: Sequence[Row]) -> list[Attempt]:
+    """The attempts behind the stored ``rows`` of one cell, oldest first: the inverse of ``stored``."""
+    later = [row for row in rows if row["axis"] == LATER_ATTEMPT]
+    return [attempt for attempt in ([row for row in rows if row["axis"] != LATER_ATTEMPT], later) if attempt]
+
+
+def _measured(rows: Attempt) -> int:
+    """How much an attempt measured. 2 is a whole result: no row failed, and not all were skipped. 1 is a part of one:
+    some row has an outcome. 0 is no value: a failure or a skip as a whole."""
+    if _status_row(rows)["status"] in OUTCOMES:
+        return 2
+    return 1 if any(row["status"] in OUTCOMES for row in rows) else 0
+
+
+def _status_row(rows: Attempt) -> Row:
+    """The row whose status is the attempt's."""
+    status = worst(row["status"] for row in rows)
+    return next(row for row in rows if row["status"] == status)

@@ -14,34 +14,60 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.results.database import check_before_writing, connected, explained, is_written, locked, migrate
-from highway_bench.results.frames import ATTEMPT, SHARED, joined, packed
-from highway_bench.results.integrity import check_contents, check_schema, columns_of, problems
+from highway_bench.results.database import BEFORE_KEYS, check_before_writing, connected, explained, locked, prepared
+from highway_bench.results.integrity import check_contents, columns_of, problems
+from highway_bench.results.parquet import ATTEMPT, SHARED, joined, packed
 from highway_bench.results.schema import (
     COLUMNS,
     FAILURES,
-    KEYED,
     LATER_ATTEMPT,
     OWN,
     REALS,
     SCHEMA,
-    UNIQUE,
     Row,
     Status,
+    attempts_in,
+    stored,
     worst,
 )
-from highway_bench.results.taking import Rows, Taken, attempts_in, stored
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-BEFORE_KEYS = f'"schema" < {KEYED}'
 AS_WRITTEN = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:*"  # a time, as runs write it
+
+
+class Rows(Protocol):
+    """Cells and runs that a store can take: another store, or an exported file."""
+
+    def times(self) -> dict[str, set[str]]:
+        """By digest, the times of the last result and of a later attempt that measured less."""
+
+    def values(self, digests: Collection[str]) -> Iterable[tuple[Any, ...]]:
+        """The rows of these cells, each as its values in the order of ``COLUMNS``."""
+
+    def runs(self) -> dict[str, dict[str, Any]]:
+        """Every run's provenance by its id."""
+
+
+@dataclass(frozen=True)
+class MergeCounts:
+    """Cells of another store: ``added`` here, ``replaced`` what was here, the ``same`` as here, or ``older`` than here
+    and left out."""
+
+    added: int = 0
+    replaced: int = 0
+    same: int = 0
+    older: int = 0
+
+    @property
+    def changed(self) -> int:
+        return self.added + self.replaced
 
 
 class Store:
@@ -59,17 +85,18 @@ class Store:
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, checked: bool = True) -> None:
         self.path = Path(path)
         self.read_only = read_only
-        self._checked = checked
         if read_only and not os.path.isfile(self.path):  # False for a name that is too long, where Path.is_file raises
             raise BadInput(f"no store at {self.path}")
         with explained(self.path), ExitStack() as opened:
             if not read_only:
                 opened.callback(locked(self.path).release)
-                if is_written(self.path):
-                    check_before_writing(self.path)
+                check_before_writing(self.path)
             self._db = connected(self.path, read_only)
             opened.callback(self._db.close)
-            self._prepare()
+            version = prepared(self._db, self.path, read_only)
+            if read_only and checked:
+                check_contents(self._db, self.path, version)
+            self._columns = columns_of(version)
             self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
@@ -239,7 +266,7 @@ class Store:
                 self._db.execute("VACUUM")
         return removed
 
-    def take(self, *others: Rows) -> list[Taken]:
+    def take(self, *others: Rows) -> list[MergeCounts]:
         """Add the runs of ``others``, and their cells that are missing or older here; what was taken of each.
 
         A cell has its newest result afterwards, and the last later attempt that measured less. One transaction adds
@@ -249,7 +276,7 @@ class Store:
             here = self.times()
             return [self._take(other, here) for other in others]
 
-    def _take(self, other: Rows, here: dict[str, set[str]]) -> Taken:
+    def _take(self, other: Rows, here: dict[str, set[str]]) -> MergeCounts:
         """As ``take``; ``here`` are this store's times, which follow."""
         there = other.times()
         added = there.keys() - here.keys()
@@ -272,7 +299,7 @@ class Store:
         for run_id, provenance in other.runs().items():
             if run_id not in runs or (provenance.get("finished") and not runs[run_id].get("finished")):
                 self._add_run(run_id, provenance)
-        return Taken(**counts)
+        return MergeCounts(**counts)
 
     def values(self, digests: Collection[str]) -> Iterator[tuple[Any, ...]]:
         """The rows of these cells, each as its values in the order of ``COLUMNS``."""
@@ -293,8 +320,8 @@ class Store:
         self._insert([row[name] for name in COLUMNS] for row in rows)
 
     def _insert(self, rows: Iterable[Sequence[Any]]) -> None:
-        names = ", ".join(map(quoted, COLUMNS))
-        self._db.executemany(f'INSERT INTO "rows" ({names}) VALUES ({", ".join("?" * len(COLUMNS))})', rows)
+        names, places = ", ".join(f'"{name}"' for name in COLUMNS), ", ".join("?" * len(COLUMNS))
+        self._db.executemany(f'INSERT INTO "rows" ({names}) VALUES ({places})', rows)
 
     def _add_run(self, run_id: str, provenance: Mapping[str, Any]) -> None:
         self._db.execute(
@@ -326,49 +353,5 @@ class Store:
 
     def _select(self, columns: Iterable[str], where: str, values: Sequence[str], *also: str) -> sqlite3.Cursor:
         """The rows in the order of storing: ``columns``, null where an older store lacks one, then expressions."""
-        known = [*(quoted(name) if name in self._columns else "NULL" for name in columns), *also]
+        known = [*(f'"{name}"' if name in self._columns else "NULL" for name in columns), *also]
         return self._db.execute(f'SELECT {", ".join(known)} FROM "rows" WHERE {where} ORDER BY rowid', values)
-
-    def _prepare(self) -> None:
-        """Check that the file is a store of a known schema; create the tables in a new file opened for writing."""
-        if not self.read_only:
-            self._db.execute("BEGIN IMMEDIATE")  # a file that cannot be written fails now, not after the first cell
-            self._db.rollback()
-        version = check_schema(self._db, self.path)
-        if version is None and self.read_only:  # the process that created the file has not created the tables yet
-            raise BadInput(f"{self.path} is empty: nothing is stored there yet")
-        if version is None:
-            self._db.execute("PRAGMA page_size = 16384")  # a tenth faster than 4096 for an import
-            self._db.execute("PRAGMA journal_mode = WAL")
-            create_tables(self._db)
-            version = SCHEMA
-        elif self.read_only and self._checked:
-            check_contents(self._db, self.path, version)
-        self._columns = columns_of(version)
-        if version < SCHEMA and not self.read_only:
-            migrate(self._db, self.path, version)
-            index_old_cells(self._db)
-            self._columns = set(COLUMNS)
-
-
-def create_tables(db: sqlite3.Connection, order: Iterable[str] = COLUMNS) -> None:
-    """Create the tables of a new store, with the columns of the rows in this ``order``."""
-    columns = ", ".join(f"{quoted(name)} {COLUMNS[name][0]}" for name in order)
-    with db:
-        db.execute("BEGIN IMMEDIATE")  # tables and version together, or none of them
-        db.execute("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
-        db.execute(f'CREATE TABLE "rows" ({columns}, UNIQUE ({", ".join(map(quoted, UNIQUE))}))')
-        db.execute('CREATE INDEX "cells" ON "rows" ("digest", "status", "time_utc")')
-        index_old_cells(db)
-        db.execute("CREATE TABLE runs (run_id TEXT PRIMARY KEY, provenance TEXT NOT NULL)")
-        db.execute("INSERT INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
-
-
-def index_old_cells(db: sqlite3.Connection) -> None:
-    """An index of the rows before ``KEYED``: most stores have none, and need not be searched for them."""
-    db.execute(f'CREATE INDEX IF NOT EXISTS "old" ON "rows" ("digest") WHERE {BEFORE_KEYS}')
-
-
-def quoted(name: str) -> str:
-    """A column's name for SQL."""
-    return f'"{name}"'

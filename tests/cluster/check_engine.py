@@ -11,18 +11,41 @@ from typing import Any
 import pytest
 import torch
 
+import highway_bench as hb
 from highway_bench.cell import Cell
 from highway_bench.execution.engines.cluster import RayEngine
-from highway_bench.execution.job import Ended, Job
-from highway_bench.execution.runner import run_cells
+from highway_bench.execution.job import Ended
+from highway_bench.execution.runner import Summary
+from highway_bench.plan.grid import Grid, Sizes
 from highway_bench.plan.plan import Plan
+from highway_bench.plan.profiles import Profile
 from highway_bench.plan.selection import Selection
 from highway_bench.provenance.machine import cores, identity
 from highway_bench.results import Store
+from tests.cluster.conftest import add_node
+from tests.execution.processes import wait_until
+from tests.inline_engine import job_of
 
 MakeCell = Callable[..., Cell]
+Run = Callable[..., Summary]
 OF_A_RUN = ("run_id", "time_utc")  # columns that differ from run to run
 ENDS = ["measure", "raise", "kill", "exit", "leave", "not-finite", "skip", "measure"]
+LAYER = """
+import torch
+from torch import nn
+
+def helper(x):
+    return torch.tanh(x)
+
+class Layer(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.map = nn.Linear(width, width)
+
+    def forward(self, x):
+        return helper(self.map(x))
+"""
+RECIPE = {"optimiser": "sgd", "rate": 0.1, "momentum": 0.9, "decay": 1.0, "steps": 5, "threshold": 0.1}
 
 
 def rows_in(store: Store) -> list[dict[str, Any]]:
@@ -30,20 +53,17 @@ def rows_in(store: Store) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["digest"], row["metric"], row["index"], row["axis"]))
 
 
-def test_the_same_rows_as_with_the_local_engine(
-    cluster: Any, fakes: tuple[str, ...], store: Store, cell: MakeCell, tmp_path: Path
-) -> None:
+def test_the_same_rows_as_with_the_local_engine(run: Run, store: Store, cell: MakeCell, tmp_path: Path) -> None:
     """Cells by themselves and in groups, timed ones, a search, and every way to fail."""
-    cells = [cell(do, seed=seed) for seed, do in enumerate(ENDS)]
-    cells += [cell(do, task="fake-trials", seed=seed) for seed, do in enumerate(ENDS)]
+    cells = [cell(do, task=task, seed=seed) for task in ("fake", "fake-trials") for seed, do in enumerate(ENDS)]
     cells += [cell(task="fake-timing", depth=depth, seed=seed) for depth in (1, 2) for seed in (0, 1)]
     cells += [cell(task="fake-search", losses=[[0.1, 3.0], [0.3, 2.0], [1.0, 5.0]]), cell("measure", timeout=0.0)]
-    summary = run_cells(cells, store, plugins=fakes, engine="ray", workers=3)
+    summary = run(cells, workers=3)
     with Store(tmp_path / "local.sqlite") as local:
-        expected = run_cells(cells, local, plugins=fakes, workers=2)
+        expected = run(cells, store=local, engine="local", workers=2)
         assert rows_in(store) == rows_in(local)
     assert (summary.counts, summary.measured) == (expected.counts, expected.measured)
-    assert run_cells(cells, store, plugins=fakes, engine="ray").stored == expected.counts["ok"] + 2  # skipped ones
+    assert run(cells).stored == expected.counts["ok"] + 2  # skipped ones
 
 
 def test_losses_are_the_same_bit_for_bit(cluster: Any, store: Store, tmp_path: Path) -> None:
@@ -57,29 +77,35 @@ def test_losses_are_the_same_bit_for_bit(cluster: Any, store: Store, tmp_path: P
     assert there.equals(here)
 
 
+def test_a_layer_that_no_module_defines_has_the_losses_that_it_has_here(cluster: Any, tmp_path: Path) -> None:
+    scope: dict[str, Any] = {"__name__": "__main__"}
+    exec(LAYER, scope)
+    sizes = Sizes({"vector": 8}, {"vector": 16})
+    grid = Grid(task="trainability", families=("dense",), on_cpu=sizes, dataset="digits", recipe=RECIPE, depths=(2,))
+    words: dict[str, Any] = {"family": scope["Layer"], "block": "residual", "workers": 1}
+    there, here = (
+        hb.run(profile=Profile("tiny", "", (grid,)), engine=engine, store=tmp_path / engine, **words).rows
+        for engine in ("ray", "local")
+    )
+    losses = [rows.loc[rows["metric"] == "loss", "value"].tolist() for rows in (there, here)]
+    assert losses[0] == losses[1]
+    assert len(losses[0]) == 5
+
+
 def test_nodes_run_the_source_of_the_command(
-    cluster: Any,
-    fakes: tuple[str, ...],
-    store: Store,
-    cell: MakeCell,
-    log: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    run: Run, cell: MakeCell, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # workers on this machine also find what is in the command's folder
-    run_cells([cell(task="fake-source")], store, plugins=fakes, engine="ray")
+    run([cell(task="fake-source")])
     package, plugin = map(Path, log.read_text().splitlines())
     assert (package.parent.name, plugin.name) == ("highway_bench", "cluster_fakes.py")
-    assert "py_modules_files" in package.parts
-    assert "py_modules_files" in plugin.parts
+    assert all("py_modules_files" in path.parts for path in (package, plugin))
 
 
-def test_a_cell_that_is_timed_has_its_node_to_itself(
-    cluster: Any, fakes: tuple[str, ...], store: Store, cell: MakeCell, log: Path
-) -> None:
+def test_a_cell_that_is_timed_has_its_node_to_itself(run: Run, cell: MakeCell, log: Path) -> None:
     cells = [cell(task="fake-span", seed=seed) for seed in range(24)]
     cells += [cell(task="fake-timed-span", depth=depth) for depth in range(6)]
-    assert run_cells(cells, store, plugins=fakes, engine="ray").counts == {"ok": 30}
+    assert run(cells).counts == {"ok": 30}
     spans = [
         (task, node, float(began), float(ended))
         for task, node, began, ended, *_ in map(str.split, log.read_text().splitlines())
@@ -95,25 +121,24 @@ def test_a_cell_that_is_timed_has_its_node_to_itself(
 
 @pytest.mark.skipif(cores() < 2, reason="a machine of fewer cores needs two here")
 def test_what_depends_on_the_machine_runs_on_nodes_of_this_one(
-    cluster: Any, fakes: tuple[str, ...], store: Store, cell: MakeCell, log: Path
+    cluster: Any, run: Run, store: Store, cell: MakeCell, log: Path
 ) -> None:
     every = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(every)})  # the node inherits it, and is another machine: one of fewer cores
     try:
-        other = cluster.add_node(num_cpus=4, env_vars={"HIGHWAY_BENCH_TEST_NODE": "other"})
+        other = add_node(cluster, "other", num_cpus=4)
     finally:
         os.sched_setaffinity(0, every)
     try:
         cells = [cell(task="fake-timed-span", depth=depth) for depth in range(4)]
         cells += [cell(task="fake-span", seed=seed) for seed in range(24)]
-        assert run_cells(cells, store, plugins=fakes, engine="ray").counts == {"ok": 28}
+        assert run(cells).counts == {"ok": 28}
     finally:
         cluster.remove_node(other)
     nodes = Counter(tuple(line.split()[:2]) for line in log.read_text().splitlines())
     assert nodes["fake-span", "other"] > 0
     assert nodes["fake-timed-span", "other"] == 0
-    machines = {row["machine"] for row in store.rows(task="fake-timed-span")}
-    assert machines == {identity().machine}
+    assert {row["machine"] for row in store.rows(task="fake-timed-span")} == {identity().machine}
 
 
 def test_drain_gives_the_cells_that_ended_and_stops_the_others(
@@ -122,21 +147,10 @@ def test_drain_gives_the_cells_that_ended_and_stops_the_others(
     hold = tmp_path / "hold"
     hold.touch()
     cells = [cell(task="fake-trials", seed=seed, **({} if seed < 2 else {"hold": str(hold)})) for seed in range(4)]
-    job = Job(
-        task="fake-trials",
-        keys=tuple("abcd"),
-        cells=tuple(cells),
-        mode="eager",
-        threads=1,
-        alone=False,
-        timeouts=(60.0,) * 4,
-        plugins=fakes,
-    )
     with RayEngine() as engine:
-        events = engine.run([job])
+        events = engine.run([job_of(*cells, plugins=fakes)])
         first = next(event for event in events if isinstance(event, Ended))
-        while len(log.read_text().splitlines()) < 3:  # the third has begun
-            pass
+        wait_until(lambda: len(log.read_text().splitlines()) >= 3)  # the third has begun
         left = [event.result.index for event in engine.drain()]
     assert first.result.index == 0
     assert left in ([0], [0, 1])  # the first was not resumed after; the second may not have come by then

@@ -5,20 +5,23 @@ Nothing here imports Ray before a check requests a cluster.
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from highway_bench.cell import Cell
+from highway_bench.execution.runner import Summary, run_cells
 from highway_bench.results import Store
+from tests.execution.conftest import cell, imported, log, store
+from tests.execution.processes import FAKES, wait_until
 
-FAKES = ("runner_fakes", "cluster_fakes")
-FOLDERS = (Path(__file__).parents[1] / "execution", Path(__file__).parent)
+__all__ = ["cell", "log", "store"]
+
+PLUGINS = ("runner_fakes", "cluster_fakes")
 TOKEN = "the-token-of-the-checks-" + "0" * 24
 HEAD = {"num_cpus": 0, "include_dashboard": False}  # only the command runs on its node
 NODE_NAME = "HIGHWAY_BENCH_TEST_NODE"
@@ -47,7 +50,7 @@ def cluster(ray_environment: None) -> Iterator[Any]:
 
     started = Cluster(initialize_head=True, head_node_args=HEAD)
     for name in "ab":
-        started.add_node(num_cpus=2, env_vars={NODE_NAME: name})
+        add_node(started, name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_ADDRESS", started.address)
         yield started
@@ -57,45 +60,41 @@ def cluster(ray_environment: None) -> Iterator[Any]:
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
     """The plug-ins with the fake tasks."""
-    for folder in FOLDERS:
+    for folder in (FAKES, Path(__file__).parent):
         monkeypatch.syspath_prepend(str(folder))
-    from highway_bench.tasks import tasks
-
-    for name in FAKES:
-        importlib.import_module(name)
-    yield FAKES
-    for name in tasks.names():
-        if tasks.module_of(name) in FAKES:
-            tasks.unregister(name)
-    for name in FAKES:
-        sys.modules.pop(name, None)
+    with imported(*PLUGINS):
+        yield PLUGINS
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "store.sqlite") as opened:
-        yield opened
+def run(cluster: Any, fakes: tuple[str, ...], store: Store) -> Callable[..., Summary]:
+    """Runs cells of the fake tasks on the cluster, into the store."""
+    return lambda cells, **options: run_cells(cells, **{"store": store, "plugins": fakes, "engine": "ray"} | options)
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    path = tmp_path / "log.txt"
-    path.touch()
-    return path
+def add_node(cluster: Any, name: str, num_cpus: int = 2) -> Any:
+    """Add a node, whose cells log this name."""
+    return cluster.add_node(num_cpus=num_cpus, env_vars={NODE_NAME: name})
 
 
-@pytest.fixture
-def cell(log: Path) -> Callable[..., Cell]:
-    """Builds a cell of a fake task; further keywords are words of its recipe."""
-
-    def make(do: str = "measure", *, task: str = "fake", depth: int = 1, seed: int = 0, **recipe: Any) -> Cell:
-        shared: dict[str, Any] = {"block": "plain", "family": "dense", "width": 8, "nominal_width": 8}
-        return Cell(task=task, depth=depth, seed=seed, recipe={"do": do, "log": str(log), **recipe}, **shared)
-
-    return make
+def kill(cluster: Any, node: Any) -> None:
+    """Kill a node with all that runs on it, as a power cut does."""
+    processes = [one.process for several in node.all_processes.values() for one in several]
+    tree = [child for one in processes for child in psutil.Process(one.pid).children(recursive=True)]
+    for process in (*processes, *tree):
+        process.kill()
+    cluster.worker_nodes.discard(node)
 
 
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """For a command in another process, which finds this checkout and the fakes but not through its folder."""
-    return os.environ | {"PYTHONPATH": os.pathsep.join([*map(str, FOLDERS), *filter(None, sys.path)])}
+@contextmanager
+def losing(cluster: Any, which: Callable[[], Any], when: Callable[[], object]) -> Iterator[None]:
+    """Within it, a node is killed as soon as ``when`` holds."""
+
+    def end_it() -> None:
+        wait_until(when)
+        kill(cluster, which())
+
+    thread = threading.Thread(target=end_it)
+    thread.start()
+    yield
+    thread.join()

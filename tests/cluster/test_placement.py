@@ -1,18 +1,18 @@
-"""What a job reserves on a cluster, without Ray: nodes that are only described."""
+"""What a job reserves on a cluster, and what Ray's errors say in one line: without Ray, on nodes that are described."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.execution.engines import cluster
-from highway_bench.execution.engines._cluster_nodes import ClusterNode
+from highway_bench.execution.engines._nodes import ClusterNode, first_line
 from highway_bench.execution.engines.cluster import Placement, RayEngine
 from highway_bench.execution.job import Job
 from highway_bench.provenance import identity
+from tests.inline_engine import cell_of, job_of
 
 GIB = 2**30
 
@@ -28,27 +28,17 @@ def engine() -> RayEngine:
     return one
 
 
-def job(*, size: int = 0, threads: int = 1, alone: bool = False) -> Job:
-    cell = Cell(task="trainability", block="plain", family="dense", depth=1, width=8, nominal_width=8)
-    return Job(
-        task="trainability",
-        keys=("0",),
-        cells=(cell,),
-        mode="eager",
-        threads=threads,
-        alone=alone,
-        timeouts=(1.0,),
-        bytes=size,
-    )
+def job(size: int = 0, **changes: Any) -> Job:
+    return job_of(cell_of("trainability"), bytes=size, **changes)
 
 
 @pytest.mark.parametrize(
     ("of", "expected"),
     [
         (job(), Placement(1, memory=GIB // 2)),  # the process and its libraries
-        (job(size=3 * GIB), Placement(1, memory=3 * GIB + GIB // 2)),
-        (job(size=100 * GIB), Placement(1, memory=8 * GIB)),  # more than every node: a worker decides
-        (job(size=100 * GIB, threads=4), Placement(4, memory=4 * GIB)),
+        (job(3 * GIB), Placement(1, memory=3 * GIB + GIB // 2)),
+        (job(100 * GIB), Placement(1, memory=8 * GIB)),  # more than every node: a worker decides
+        (job(100 * GIB, threads=4), Placement(4, memory=4 * GIB)),
     ],
 )
 def test_a_job_reserves_the_memory_that_its_task_estimates(engine: RayEngine, of: Job, expected: Placement) -> None:
@@ -70,7 +60,7 @@ def test_a_job_leaves_no_events_on_the_first_node(engine: RayEngine, monkeypatch
 
 
 def test_a_job_that_runs_alone_reserves_a_node(engine: RayEngine) -> None:
-    assert engine._placement(replace(job(size=GIB), alone=True)) == Placement(2, nodes=("node-2",))
+    assert engine._placement(job(GIB, alone=True)) == Placement(2, nodes=("node-2",))
 
 
 def test_a_placement_is_possible_where_a_node_has_all_that_it_reserves() -> None:
@@ -80,3 +70,32 @@ def test_a_placement_is_possible_where_a_node_has_all_that_it_reserves() -> None
     assert not Placement(3).is_possible(nodes)
     assert not Placement(1, gpus=0.25).is_possible(nodes)
     assert not Placement(1, nodes=("b",)).is_possible(nodes)
+
+
+MISMATCH = """Version mismatch: The cluster was started with:
+    Ray: 2.51.1
+    Python: 3.12.7
+This process on 10.0.0.2 was started with:
+    Ray: 2.60.0
+    Python: 3.11.13
+"""
+
+
+class NoMessageError(Exception):
+    """An error of a library."""
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (
+            RuntimeError(MISMATCH),
+            "it has Ray 2.51.1 with Python 3.12.7, and this command Ray 2.60.0 with Python 3.11.13: install the same",
+        ),
+        (RuntimeError("\n  the node died\nat its end"), "the node died"),
+        (NoMessageError(), "NoMessageError"),
+    ],
+)
+def test_an_error_in_one_line(error: Exception, line: str) -> None:
+    assert first_line(error) == line
+    assert first_line(SimpleNamespace(cause=error)) == line  # type: ignore[arg-type]

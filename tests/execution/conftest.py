@@ -5,33 +5,43 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.execution.job import Began, CellResult, Ended, Job
+from highway_bench.execution.job import CellResult, Job
 from highway_bench.execution.runner import Summary, run_cells
 from highway_bench.provenance import Identity
 from highway_bench.results import Status, Store
 from highway_bench.tasks import tasks
 from highway_bench.tasks.measurement import Measurement
-from tests.inline_engine import InlineEngine
+from tests.inline_engine import FakeEngine, InlineEngine, cell_of, job_of
 
-FAKES = "runner_fakes"
+FOLDER = Path(__file__).parent
+
+
+@contextmanager
+def imported(*plugins: str) -> Iterator[None]:
+    """Within it, the tasks of ``plugins`` are registered."""
+    for name in plugins:
+        importlib.import_module(name)
+    yield
+    for name in tasks.names():
+        if tasks.module_of(name) in plugins:
+            tasks.unregister(name)
+    for name in plugins:
+        sys.modules.pop(name, None)
 
 
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The plug-in with the fake tasks: importable here and in workers, and unregistered afterwards."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    importlib.import_module(FAKES)
-    yield FAKES
-    for name in tasks.names():
-        if tasks.module_of(name) == FAKES:
-            tasks.unregister(name)
-    sys.modules.pop(FAKES, None)
+    monkeypatch.syspath_prepend(str(FOLDER))
+    with imported("runner_fakes"):
+        yield "runner_fakes"
 
 
 @pytest.fixture
@@ -68,66 +78,25 @@ def cell(log: Path) -> Callable[..., Cell]:
     def make(
         do: str = "measure", *, task: str = "fake", block: str = "plain", depth: int = 1, seed: int = 0, **recipe: Any
     ) -> Cell:
-        return Cell(
-            task=task,
-            block=block,
-            family="dense",
-            depth=depth,
-            width=8,
-            nominal_width=8,
-            seed=seed,
-            recipe={"do": do, "log": str(log), **recipe},
-        )
+        return cell_of(task, block=block, depth=depth, seed=seed, recipe={"do": do, "log": str(log), **recipe})
 
     return make
 
 
 @pytest.fixture
 def job(fakes: str) -> Callable[..., Job]:
-    """Builds a job of cells of the fake tasks, of the first one's task; further keywords change its fields."""
-
-    def make(*cells: Cell, **changes: Any) -> Job:
-        fields = {
-            "task": cells[0].task,
-            "keys": tuple(map(str, range(len(cells)))),
-            "cells": cells,
-            "mode": "eager",
-            "threads": 1,
-            "alone": False,
-            "timeouts": (60.0,) * len(cells),
-            "plugins": (fakes,),
-        }
-        return Job(**fields | changes)
-
-    return make
-
-
-class Elsewhere:
-    """An engine whose workers run on the machine of ``identity``, and measure a loss of 1."""
-
-    workers = 1
-
-    def __init__(self, identity: Identity) -> None:
-        self.identity = identity
-
-    def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
-        loss = Measurement(metric="loss", value=1.0)
-        for job in jobs:
-            yield Began(job)
-            for index in range(len(job.cells)):
-                result = CellResult(index=index, status=Status.OK, measurements=(loss,), identity=self.identity)
-                yield Ended(job, CellResult.of_line(result.line()))
-
-    def drain(self) -> Iterator[Ended]:
-        return iter(())
-
-    def __enter__(self) -> Elsewhere:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
+    """Builds a job of cells of the fake tasks; keywords change its fields."""
+    return lambda *cells, **changes: job_of(*cells, **{"plugins": (fakes,)} | changes)
 
 
 @pytest.fixture
-def elsewhere() -> Callable[[Identity], Elsewhere]:
-    """Builds an engine on another machine."""
-    return Elsewhere
+def elsewhere() -> Callable[[Identity], FakeEngine]:
+    """Builds an engine whose workers run on another machine, and measure a loss of 1."""
+    loss = Measurement(metric="loss", value=1.0)
+
+    def on(machine: Identity) -> FakeEngine:
+        return FakeEngine(
+            lambda index: CellResult(index=index, status=Status.OK, measurements=(loss,), identity=machine)
+        )
+
+    return on

@@ -10,7 +10,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -55,7 +55,8 @@ class Fake(Task):
         until = time.monotonic() + 60.0  # so that a worker that a failed test left behind ends too
         while "hold" in cell.recipe and Path(cell.recipe["hold"]).exists() and time.monotonic() < until:
             time.sleep(0.02)
-        yield from ACTIONS[cell.recipe.get("do", "measure")](cell)
+        found = ACTIONS[cell.recipe.get("do", "measure")](cell)
+        yield from measured(cell) if found is None else found
 
 
 @register_task
@@ -107,79 +108,57 @@ def log(cell: Cell) -> None:
         out.write(line)
 
 
-def measured(cell: Cell) -> Iterable[Measurement]:
-    yield Measurement(metric="time", value=2.0, low=1.0, high=3.0, samples=[1.0, 2.0, 3.0])
-    yield Measurement(metric="loss", value=cell.recipe.get("loss", 0.5))
+def measured(cell: Cell) -> list[Measurement]:
+    time = Measurement(metric="time", value=2.0, low=1.0, high=3.0, samples=[1.0, 2.0, 3.0])
+    return [time, loss_of(cell.recipe.get("loss", 0.5))]
 
 
-def raised(error: BaseException) -> Iterable[Measurement]:
+def loss_of(value: object, **words: object) -> Measurement:
+    return Measurement(metric="loss", value=value, **words)  # type: ignore[arg-type]
+
+
+def raised(error: BaseException) -> None:
     raise error
 
 
-def not_finite(cell: Cell) -> Iterable[Measurement]:
-    yield Measurement(metric="time", value=float("nan"), samples=[1.0, float("inf")])
-    yield Measurement(metric="loss", value=float("inf"), status=Status.DIVERGED)
-
-
-def value(cell: Cell) -> Iterable[Measurement]:
+def value(cell: Cell) -> list[Measurement]:
     """The number in the module of the cell's family."""
-    module = importlib.import_module(cell.family.partition(":")[0])
-    yield Measurement(metric="loss", value=module.VALUE)
+    return [loss_of(importlib.import_module(cell.family.partition(":")[0]).VALUE)]
 
 
-def edit(cell: Cell) -> Iterable[Measurement]:
+def edit(cell: Cell) -> list[Measurement]:
     """As ``value``; the module's file is replaced or removed after the import."""
-    yield from value(cell)
-    path = Path(cell.recipe["file"])
+    found, path = value(cell), Path(cell.recipe["file"])
     path.unlink() if cell.recipe["edit"] is None else path.write_text(cell.recipe["edit"], encoding="utf-8")
+    return found
 
 
-def crash_later(cell: Cell) -> Iterable[Measurement]:
-    """As ``measured``, until the recipe's file is there."""
+def crash_later(cell: Cell) -> None:
+    """Once the recipe's file is there."""
     if Path(cell.recipe["file"]).exists():
         os._exit(3)
-    yield from measured(cell)
 
 
-def full_disk(cell: Cell) -> Iterable[Measurement]:
-    """As ``measured``, in a process whose next write to a file raises ``OSError``, as on a full disk."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-    yield from measured(cell)
-
-
-def segmentation_fault(cell: Cell) -> Iterable[Measurement]:
-    ctypes.string_at(0)
-    yield from measured(cell)
-
-
-def printing(cell: Cell) -> Iterable[Measurement]:
-    """As ``measured``, with megabytes on both streams."""
+def printing(cell: Cell) -> None:
+    """Megabytes on both streams."""
     for stream in (sys.stdout, sys.stderr):
         stream.write("x" * 2**20 * cell.recipe["megabytes"] + "\n")
-    yield from measured(cell)
 
 
-def memory_of_its_cgroup(cell: Cell) -> Iterable[Measurement]:
+def memory_of_its_cgroup(cell: Cell) -> None:
     """Take more memory than the recipe's memory cgroup allows; only this process is in it."""
     Path(cell.recipe["cgroup"], "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
     taken = bytearray(cell.recipe["bytes"])
     taken[::4096] = b"x" * len(taken[::4096])
-    yield from measured(cell)
 
 
-def deaf(cell: Cell) -> Iterable[Measurement]:
+def deaf(cell: Cell) -> None:
     """Hang, and ignore the signal that asks the process to end."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(60)
-    yield from measured(cell)
 
 
-def large(cell: Cell) -> Iterable[Measurement]:
-    """As ``measured``, with a million bytes of samples."""
-    yield Measurement(metric="time", value=2.0, low=1.0, high=3.0, samples=[float(one) for one in range(100_000)])
-
-
-def break_gpu(cell: Cell) -> Iterable[Measurement]:
+def break_gpu(cell: Cell) -> None:
     """Fail as a kernel's assertion does: every later call of CUDA fails too."""
 
     def broken() -> None:
@@ -189,86 +168,82 @@ def break_gpu(cell: Cell) -> Iterable[Measurement]:
     cuda = SimpleNamespace(is_initialized=lambda: True, synchronize=broken, empty_cache=broken)
     sys.modules["torch"] = SimpleNamespace(OutOfMemoryError=MemoryError, cuda=cuda)  # type: ignore[assignment]
     broken()
-    yield from measured(cell)
 
 
-def cuda_memory(cell: Cell) -> Iterable[Measurement]:
+def cuda_memory(cell: Cell) -> None:
     """Fail as torch does where a GPU refuses memory; with the word ``allocate``, on a GPU itself."""
     import torch
 
     if "allocate" in cell.recipe:
         torch.empty(cell.recipe["allocate"], dtype=torch.uint8, device="cuda")
     raise torch.OutOfMemoryError("Allocation on device 0 would exceed allowed memory.\nof 2 GiB")
-    yield from measured(cell)
 
 
-def on_cuda(cell: Cell) -> Iterable[Measurement]:
+def on_cuda(cell: Cell) -> list[Measurement]:
     """A sum on the GPU."""
     import torch
 
-    yield Measurement(metric="loss", value=torch.ones(1000, device="cuda").sum().item())
+    return [loss_of(torch.ones(1000, device="cuda").sum().item())]
 
 
-def crowded(cell: Cell) -> Iterable[Measurement]:
-    """As ``short``, after running out of memory the first time."""
+def crowded(cell: Cell) -> None:
+    """Run out of memory the first time."""
     tried = Path(f"{cell.recipe['log']}-{cell.seed}")
     if not tried.exists():
         tried.touch()
         time.sleep(0.5)
         raise MemoryError("no memory is left")
-    yield from short(cell)
-
-
-def short(cell: Cell) -> Iterable[Measurement]:
-    """As ``measured``, after a twentieth of a second."""
     time.sleep(0.05)
-    yield from measured(cell)
 
 
-def on_gpu(cell: Cell) -> Iterable[Measurement]:
+def on_gpu(cell: Cell) -> list[Measurement]:
     """The number of the one GPU that it may use; samples are begin, end and the cores that it may use."""
     began = time.monotonic()
     time.sleep(0.3)
     samples = [began, time.monotonic(), *map(float, os.sched_getaffinity(0))]
-    yield Measurement(metric="loss", value=float(os.environ["CUDA_VISIBLE_DEVICES"]), samples=samples)
+    return [loss_of(float(os.environ["CUDA_VISIBLE_DEVICES"]), samples=samples)]
 
 
-ACTIONS = {
-    "gpu": on_gpu,
-    "cuda-memory": cuda_memory,
-    "cuda": on_cuda,
-    "short": short,
-    "crowded": crowded,
-    "break-gpu": break_gpu,
-    "segmentation-fault": segmentation_fault,
-    "print": printing,
-    "cgroup-memory": memory_of_its_cgroup,
-    "address-space": lambda cell: [Measurement(metric="loss", value=float(len(bytearray(2**60))))],
-    "exit-255": lambda cell: os._exit(255),
-    "abort": lambda cell: os.abort(),
-    "stop": lambda cell: os.kill(os.getpid(), signal.SIGSTOP),
-    "deaf": deaf,
-    "large": large,
-    "odd-value": lambda cell: [Measurement(metric="loss", value="much")],
-    "odd-message": lambda cell: [Measurement(metric="loss", value=1.0, message="\ud800")],
-    "crash-later": crash_later,
+# What a cell does, and its measurements; ``measured`` where these are ``None``.
+ACTIONS: dict[str, Callable[[Cell], list[Measurement] | None]] = {
+    "measure": measured,
+    "short": lambda cell: time.sleep(0.05),
     "value": value,
     "edit": edit,
-    "measure": measured,
-    "diverge": lambda cell: [Measurement(metric="loss", value=None, status=Status.DIVERGED, message="at step 3")],
+    "diverge": lambda cell: [loss_of(None, status=Status.DIVERGED, message="at step 3")],
+    "not-finite": lambda cell: [
+        Measurement(metric="time", value=float("nan"), samples=[1.0, float("inf")]),
+        loss_of(float("inf"), status=Status.DIVERGED),
+    ],
+    "large": lambda cell: [Measurement(metric="time", value=2.0, samples=[float(one) for one in range(100_000)])],
+    "odd-value": lambda cell: [loss_of("much")],
+    "odd-message": lambda cell: [loss_of(1.0, message="\ud800")],
+    "undeclared": lambda cell: [Measurement(metric="speed", value=1.0)],
+    "twice": lambda cell: [loss_of(1.0), loss_of(2.0)],
+    "nothing": lambda cell: [],
     "raise": lambda cell: raised(RuntimeError("shapes do not fit\nat length")),
     "bad-input": lambda cell: raised(BadInput("no such width")),
+    "leave": lambda cell: raised(SystemExit(4)),
+    "interrupt": lambda cell: raised(KeyboardInterrupt()),
     "memory": lambda cell: raised(MemoryError()),
     "allocator": lambda cell: raised(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")),
-    "leave": lambda cell: raised(SystemExit(4)),
+    "address-space": lambda cell: [loss_of(float(len(bytearray(2**60))))],
+    "cgroup-memory": memory_of_its_cgroup,
+    "crowded": crowded,
+    "print": printing,
+    "full-disk": lambda cell: resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY)),
     "exit": lambda cell: os._exit(3),
     "exit-0": lambda cell: os._exit(0),
-    "interrupt": lambda cell: raised(KeyboardInterrupt()),
-    "full-disk": full_disk,
+    "exit-255": lambda cell: os._exit(255),
+    "crash-later": crash_later,
+    "abort": lambda cell: os.abort(),
+    "segmentation-fault": lambda cell: ctypes.string_at(0),
     "kill": lambda cell: os.kill(os.getpid(), signal.SIGKILL),
+    "stop": lambda cell: os.kill(os.getpid(), signal.SIGSTOP),
     "hang": lambda cell: time.sleep(60),
-    "not-finite": not_finite,
-    "undeclared": lambda cell: [Measurement(metric="speed", value=1.0)],
-    "twice": lambda cell: [Measurement(metric="loss", value=1.0), Measurement(metric="loss", value=2.0)],
-    "nothing": lambda cell: [],
+    "deaf": deaf,
+    "gpu": on_gpu,
+    "cuda": on_cuda,
+    "cuda-memory": cuda_memory,
+    "break-gpu": break_gpu,
 }

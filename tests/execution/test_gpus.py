@@ -12,9 +12,8 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.execution.engines import _gpus
-from highway_bench.execution.engines._gpus import ON_GPU, Slot, gpu_share, usable_gpus
-from highway_bench.execution.engines._pool import WorkerKind
+from highway_bench.execution.engines import _pool
+from highway_bench.execution.engines._pool import ON_GPU, Slot, WorkerKind, gpu_share, usable_gpus
 from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.job import Ended, Job
 from highway_bench.provenance.free_memory import PROCESS_BYTES, USABLE, Gpu
@@ -30,65 +29,54 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Have]:
     """Lets this machine have GPUs of these models, of 80 GiB each."""
 
     def have(models: Sequence[str]) -> None:
-        monkeypatch.setattr(_gpus, "models_of_gpus", lambda: list(models))
+        monkeypatch.setattr(_pool, "models_of_gpus", lambda: list(models))
 
-    monkeypatch.delenv(_gpus.VISIBLE, raising=False)
-    monkeypatch.setattr(_gpus, "gpu", lambda device: Gpu("H100", 80 * GIB, 80 * GIB, bfloat16=True, tf32=True))
-    _gpus._usable.cache_clear()
+    monkeypatch.delenv(_pool.VISIBLE, raising=False)
+    monkeypatch.setattr(_pool, "gpu", lambda device: Gpu("H100", 80 * GIB, 80 * GIB, bfloat16=True, tf32=True))
+    _pool._usable.cache_clear()
     yield have
-    _gpus._usable.cache_clear()
-
-
-@pytest.fixture
-def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets this machine have eight cores."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
+    _pool._usable.cache_clear()
 
 
 def kind(*, device: str = "cuda", alone: bool = False, threads: int = 1, mode: str = "eager") -> WorkerKind:
     return WorkerKind("task", mode, threads, alone, device, ())
 
 
+CAPTURED = kind(alone=True, mode="cudagraph")
+
+
 @pytest.mark.parametrize(
-    ("of", "workers", "slots"),
+    ("number", "of", "workers", "slots"),
     [
-        (kind(device="cpu"), 16, [Slot(16)]),
-        (kind(device="cpu", threads=4), 16, [Slot(4)]),
-        (kind(device="cpu", alone=True), 16, [Slot(1)]),
-        (kind(), 16, [Slot(ON_GPU, "0"), Slot(ON_GPU, "1")]),
-        (kind(), 3, [Slot(2, "0"), Slot(1, "1")]),
-        (kind(), 1, [Slot(1, "0")]),
-        (kind(threads=8), 2, [Slot(1, "0")]),
-        (kind(alone=True), 16, [Slot(1, "0")]),  # the host launches each kernel: nothing else runs
-        (kind(alone=True, mode="cudagraph"), 16, [Slot(1, "0", (0, 1, 2, 3)), Slot(1, "1", (4, 5, 6, 7))]),
+        (2, kind(device="cpu"), 16, [Slot(16)]),
+        (2, kind(device="cpu", threads=4), 16, [Slot(4)]),
+        (2, kind(device="cpu", alone=True), 16, [Slot(1)]),
+        (2, kind(), 16, [Slot(ON_GPU, "0"), Slot(ON_GPU, "1")]),
+        (2, kind(), 3, [Slot(2, "0"), Slot(1, "1")]),
+        (2, kind(), 1, [Slot(1, "0")]),
+        (2, kind(threads=8), 2, [Slot(1, "0")]),
+        (2, kind(alone=True), 16, [Slot(1, "0")]),  # the host launches each kernel: nothing else runs
+        (2, CAPTURED, 16, [Slot(1, "0", (0, 1, 2, 3)), Slot(1, "1", (4, 5, 6, 7))]),
+        (1, CAPTURED, 8, [Slot(1, "0")]),  # not pinned
+        (5, CAPTURED, 8, [Slot(1, str(one), (2 * one, 2 * one + 1)) for one in range(4)]),  # each has two cores
     ],
 )
-@pytest.mark.usefixtures("eight_cores")
-def test_slots(gpus: Have, of: WorkerKind, workers: int, slots: list[Slot]) -> None:
-    gpus(["H100", "H100"])
+def test_slots(
+    gpus: Have, monkeypatch: pytest.MonkeyPatch, number: int, of: WorkerKind, workers: int, slots: list[Slot]
+) -> None:
+    """On a machine of eight cores."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
+    gpus(["H100"] * number)
     assert of.slots(workers) == slots
-
-
-@pytest.mark.usefixtures("eight_cores")
-def test_timed_cells_of_one_gpu_are_not_pinned(gpus: Have) -> None:
-    gpus(["H100"])
-    assert kind(alone=True, mode="cudagraph").slots(8) == [Slot(1, "0")]
-
-
-@pytest.mark.usefixtures("eight_cores")
-def test_gpus_without_two_cores_each_are_not_timed_together(gpus: Have) -> None:
-    gpus(["H100"] * 5)
-    slots = kind(alone=True, mode="cudagraph").slots(8)
-    assert [(slot.gpu, slot.cores) for slot in slots] == [(str(one), (2 * one, 2 * one + 1)) for one in range(4)]
 
 
 def test_gpus_of_one_model(gpus: Have, monkeypatch: pytest.MonkeyPatch) -> None:
     gpus(["H100", "L4", "H100"])
     assert usable_gpus() == ("0", "2")
-    monkeypatch.setenv(_gpus.VISIBLE, "GPU-a,GPU-b,GPU-c,GPU-of-no-machine")
+    monkeypatch.setenv(_pool.VISIBLE, "GPU-a,GPU-b,GPU-c,GPU-of-no-machine")
     assert usable_gpus() == ("GPU-a", "GPU-c")
     gpus([])
-    monkeypatch.setenv(_gpus.VISIBLE, "")
+    monkeypatch.setenv(_pool.VISIBLE, "")
     with pytest.raises(BadInput, match="finds no CUDA device"):
         usable_gpus()
 
@@ -147,7 +135,7 @@ def test_a_timed_cell_runs_alone_on_the_machine(gpus: Have, on_gpu: MakeJob) -> 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two GPUs need two cores")
 def test_captured_steps_are_timed_on_every_gpu(gpus: Have, on_gpu: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     gpus(["H100", "H100"])
-    monkeypatch.setattr(_gpus, "HOST_CORES", 1)
+    monkeypatch.setattr(_pool, "HOST_CORES", 1)
     jobs = [on_gpu(seed=seed, alone=True, mode="cudagraph") for seed in range(6)]
     with LocalEngine(8) as engine:
         found = spans(engine, jobs)

@@ -1,17 +1,23 @@
-"""A job that goes to another machine, and the result that a worker returns: a line of JSON for each."""
+"""A job that goes to another machine, and the result that a worker returns: a line of JSON for each; and the identity
+of the worker's machine, which it gives without starting CUDA."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.execution.job import CellResult, Job
+from highway_bench.execution.worker import _identity_of
+from highway_bench.provenance import Identity
+from highway_bench.provenance.machine import cores, host, torch_version
 from highway_bench.results.schema import Status
 from highway_bench.source import Fingerprint
 from highway_bench.tasks import Measurement
+from tests.inline_engine import cell_of, job_of
 
 MEASUREMENTS = (
     Measurement(metric="time", value=2.0, low=1.0, high=3.0, samples=[1.0, None, 3.0]),
@@ -40,23 +46,10 @@ def test_a_number_that_is_not_finite_is_refused() -> None:
 
 
 def test_a_job_is_the_same_after_a_round_trip() -> None:
-    cell = Cell(
-        task="trainability",
-        block="highway",
-        block_options={"gate_bias": -1.5},
-        family="dense",
-        depth=3,
-        width=8,
-        nominal_width=8,
-        recipe={"lr": 0.1 + 0.2, "name": "‖x‖\n\u2028"},
-    )
-    job = Job(
-        task="trainability",
-        keys=("a", "b"),
-        cells=(cell, cell.but(seed=1)),
-        mode="eager",
-        threads=2,
-        alone=False,
+    cell = cell_of("trainability", block_options={"gate_bias": -1.5}, recipe={"lr": 0.1 + 0.2, "name": "‖x‖\n\u2028"})
+    job = job_of(
+        cell,
+        cell.but(seed=1),
         timeouts=(1.5, 2.0),
         plugins=("mine",),
         bytes=2**40,
@@ -67,3 +60,22 @@ def test_a_job_is_the_same_after_a_round_trip() -> None:
     assert "\n" not in job.line()
     assert again == replace(job, checkpoints=None)
     assert isinstance(again.sources["mine"], Fingerprint)
+
+
+def broken(device: str) -> str:
+    raise RuntimeError("CUDA error: device-side assert triggered")
+
+
+@pytest.mark.parametrize(
+    ("cuda", "expected"),
+    [
+        ({"is_initialized": lambda: True, "get_device_name": lambda device: f"NVIDIA {device}"}, "NVIDIA cuda:1"),
+        ({"is_initialized": lambda: False, "get_device_name": broken}, None),
+        ({"is_initialized": lambda: True, "get_device_name": broken}, None),
+    ],
+)
+def test_a_gpu(monkeypatch: pytest.MonkeyPatch, cuda: dict[str, object], expected: str | None) -> None:
+    torch_version()  # read before torch is replaced
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=SimpleNamespace(**cuda)))
+    machine = f"nvidia-cuda-1_{host()}-{cores()}c"
+    assert _identity_of("cuda:1") == (expected and Identity(machine, expected, torch_version()))

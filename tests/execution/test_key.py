@@ -1,4 +1,5 @@
-"""A key depends on versions, and on the source of what a user wrote; a source counts without comments and layout."""
+"""A key depends on versions, on the source of what a user wrote, and on the items of a user's data; a source counts
+without comments and layout, and one that was edited after its import is refused."""
 
 from __future__ import annotations
 
@@ -16,18 +17,22 @@ import pytest
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
+from highway_bench.data import datasets
 from highway_bench.errors import BadInput
 from highway_bench.execution import schedule
-from highway_bench.execution.key import cell_key, modules_of, versions_of
+from highway_bench.execution.key import cell_key, check_unedited, modules_of, versions_of
 from highway_bench.execution.progress import Event, Opened
 from highway_bench.execution.runner import Summary
+from highway_bench.execution.schedule import Schedule
+from highway_bench.families import family
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
+from highway_bench.plugins import load_plugins
 from highway_bench.provenance import Identity
 from highway_bench.results import Store
 from highway_bench.results.schema import KEYED
 from highway_bench.source import SourceTree
-from tests.inline_engine import InlineEngine
+from tests.inline_engine import InlineEngine, cell_of
 
 WriteFile = Callable[[str, str], Path]
 
@@ -53,13 +58,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriteFile
 
 
 def test_same_meaning_same_digest(write: WriteFile) -> None:
-    write(
-        "layers.py",
-        """
-        def double(x):
-            return 2 * x
-    """,
-    )
+    write("layers.py", "def double(x):\n    return 2 * x\n")
     before = SourceTree().digest(["layers"])
     write(
         "layers.py",
@@ -76,13 +75,7 @@ def test_same_meaning_same_digest(write: WriteFile) -> None:
     ''',
     )
     assert SourceTree().digest(["layers"]) == before
-    write(
-        "layers.py",
-        """
-        def double(x):
-            return 3 * x
-    """,
-    )
+    write("layers.py", "def double(x):\n    return 3 * x\n")
     assert SourceTree().digest(["layers"]) != before
 
 
@@ -118,8 +111,7 @@ def test_closure_follows_the_plugins_own_modules(write: WriteFile) -> None:
 
 
 def test_factory_starts_at_its_module() -> None:
-    cell = Cell(task="memory", block="plain", family="layers:make", depth=1, width=8, nominal_width=8)
-    assert modules_of(cell)[2] == "layers"
+    assert modules_of(cell_of("memory", family="layers:make"))[2] == "layers"
 
 
 def test_module_without_source(write: WriteFile) -> None:
@@ -166,7 +158,7 @@ def test_a_changed_block_is_measured_again_and_no_other(
 
 
 def test_a_key_covers_what_it_should() -> None:
-    cell = Cell(task="memory", block="plain", family="dense", depth=1, width=8, nominal_width=8)
+    cell = cell_of("memory")
     given: dict[str, Any] = {"versions": {"task memory": "1", "block plain": "1"}, "torch": "2.13.0+cpu"}
     keys = [
         cell_key(cell, **given),
@@ -185,23 +177,14 @@ def test_a_key_covers_what_it_should() -> None:
     assert cell_key(cell, **{**given, "torch": "2.13.1+cu130"}) == keys[0]  # results outlive a patch and a build
 
 
-def test_versions_are_those_of_all_that_a_cell_runs(write: WriteFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    cell = Cell(task="throughput", block="highway", family="dense", depth=1, width=8, nominal_width=8, dataset="digits")
-    tree = SourceTree()
+def test_versions_are_those_of_all_that_a_cell_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell, tree = cell_of("throughput", block="highway", dataset="digits"), SourceTree()
     versions = versions_of(cell, tree)
     assert list(versions) == ["task throughput", "block highway", "family dense", "data set digits", "block plain"]
     assert {version for name, version in versions.items() if not name.startswith("task")} == {"1"}
-    named = versions_of(cell.but(task="cost", recipe={"layout": "vgg"}), tree)
-    assert "architecture vgg" in named
+    assert "architecture vgg" in versions_of(cell.but(task="cost", recipe={"layout": "vgg"}), tree)
     monkeypatch.setitem(blocks._entries, "highway", replace(blocks.get("highway"), version="2"))
     assert versions_of(cell, tree)["block highway"] == "2"
-    write("layers.py", "factor = 1")
-    mine = cell.but(family="layers:make")
-    before = versions_of(mine, SourceTree())
-    write("layers.py", "factor = 1  # a remark")
-    assert versions_of(mine, SourceTree()) == before
-    write("layers.py", "factor = 2")
-    assert versions_of(mine, SourceTree()) != before
 
 
 @pytest.fixture
@@ -270,3 +253,102 @@ def test_results_do_not_outlive_torchs_minor_version(
         monkeypatch.setattr(schedule, "identity", lambda device, here=here: here)
         measured.append(run([cell()], engine=elsewhere(here)).measured)
     assert measured == [1, 0, 1]
+
+
+# ------------------------------------------------------------------------------------- data of the user's own
+
+SHEEP = "".join(f"{number} sheep\n" for number in range(200))
+LABELS = """
+import torch
+from dataclasses import dataclass
+from pathlib import Path
+from highway_bench.data import Data, DataSet, Split, register_dataset
+
+@register_dataset("read-from-a-file", summary="labels in a file", source="a test")
+@dataclass(frozen=True)
+class Labels(DataSet):
+    file: str
+    input_kind, target_kind, input_shape, outputs, chance_loss = "image", "class", (1, 1, 2), 2, 0.5
+
+    def load(self, *, seed=0):
+        labels = torch.tensor(list(map(int, Path(self.file).read_text())))
+        part = Split(torch.zeros(len(labels), 1, 1, 2), labels)
+        return Data(part, part)
+"""
+
+
+def key_of(store: Store, dataset: str, family: str, **options: str) -> str:
+    recipe = {"steps": 2, "rate": 0.1, "dataset": options}
+    planned = Schedule(store)
+    planned.add({cell_of("trainability", family=family, recipe=recipe, dataset=dataset): ()})
+    (item,) = planned.ready()
+    return item.digest
+
+
+def test_a_text_that_is_replaced_is_another_one(store: Store, tmp_path: Path) -> None:
+    text, moved = tmp_path / "text.txt", tmp_path / "moved.txt"
+    text.write_text(SHEEP)
+    before = key_of(store, "language", "bilstm", path=str(text))
+    text.rename(moved)
+    assert key_of(store, "language", "bilstm", path=str(moved)) == before
+    text.write_text(SHEEP.replace("sheep", "goats"))
+    assert key_of(store, "language", "bilstm", path=str(text)) != before
+
+
+def test_a_plug_ins_data_belong_to_what_it_reads(store: Store, tmp_path: Path) -> None:
+    """Neither their name nor their source counts."""
+    plug_in, labels = tmp_path / "labels_in_a_file.py", tmp_path / "labels"
+    plug_in.write_text(LABELS)
+    load_plugins([str(plug_in)])
+    try:
+        labels.write_text("0101010101")
+        before = key_of(store, "read-from-a-file", "dense", file=str(labels))
+        plug_in.write_text(f"{LABELS}\nUNUSED = 1\n")
+        importlib.reload(sys.modules["labels_in_a_file"])
+        assert key_of(store, "read-from-a-file", "dense", file=str(labels)) == before
+        labels.write_text("1101010100")
+        assert key_of(store, "read-from-a-file", "dense", file=str(labels)) != before
+    finally:
+        datasets.unregister("read-from-a-file")
+
+
+# ---------------------------------------------------------------------------- a source edited after its import
+
+LAYER = """
+from torch import nn
+DEPTH = 1
+
+class Mixed(nn.Linear):
+    def forward(self, x):
+        return super().forward(x).tanh()
+
+def make(width):
+    return Mixed(width, width)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "looked"),
+    [
+        ("tanh", "sigmoid", False),
+        ("Mixed(width, width)", "nn.Linear(width, width)", False),
+        ("DEPTH = 1", "DEPTH = 200", True),  # of a constant only a look before tells
+    ],
+)
+def test_an_edit_after_the_import_is_refused_until_the_reload(
+    write: WriteFile, before: str, after: str, looked: bool
+) -> None:
+    write("layers.py", LAYER)
+    layers = importlib.import_module("layers")
+    if looked:
+        check_unedited(["layers"])
+        write("layers.py", "# a comment\n" + LAYER)
+        check_unedited(["layers"])
+    write("layers.py", LAYER.replace(before, after))
+    with pytest.raises(BadInput, match="module 'layers' was edited after it was imported: reload it"):
+        check_unedited(["layers"])
+    plan = Plan.of("smoke", Selection.of("memory", family=family(layers.make), block="plain", width=8))
+    with pytest.raises(BadInput, match="reload it"):
+        plan.estimate()
+    importlib.reload(layers)
+    check_unedited(["layers"])

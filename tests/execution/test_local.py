@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from highway_bench.cell import Cell
+from highway_bench.errors import HighwayBenchError
 from highway_bench.execution.engines import local
-from highway_bench.execution.engines.local import LocalEngine, WorkersUnusable
+from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.job import Began, Ended, Job
 from highway_bench.provenance.free_memory import PROCESS_BYTES
 
@@ -52,23 +53,19 @@ def test_an_engine_runs_again_after_it_was_left(job: MakeJob, trials: MakeCells)
             assert statuses(ends(engine, job(*trials("measure")))) == {0: "ok"}
 
 
-def test_every_cell_ends_once(job: MakeJob, trials: MakeCells) -> None:
-    with LocalEngine(2) as engine:
-        events = ends(engine, job(*trials("measure", "kill", "raise", "exit")))
-    assert statuses(events) == {0: "ok", 1: "crashed", 2: "failed", 3: "crashed"}
-
-
-@pytest.mark.parametrize(("code", "workers"), [(0, 1), (0, 2), (3, 1)])
-def test_workers_that_end_while_they_start(
-    job: MakeJob, trials: MakeCells, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, workers: int
+@pytest.mark.parametrize(
+    ("does", "workers"), [("os._exit(0)", 1), ("os._exit(0)", 2), ("os._exit(3)", 1), ("time.sleep(60)", 1)]
+)
+def test_workers_that_end_or_hang_while_they_start(
+    job: MakeJob, trials: MakeCells, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, workers: int
 ) -> None:
     """The pool replaces workers that exit with code 0 without end and without a message."""
-    (tmp_path / "exits.py").write_text(
-        f"import multiprocessing, os\nif multiprocessing.parent_process() is not None: os._exit({code})\n"
-    )
+    source = f"import multiprocessing, os, time\nif multiprocessing.parent_process() is not None: {does}\n"
+    (tmp_path / "does_not_start.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
-    jobs = [job(one, plugins=("exits",)) for one in trials(*["measure"] * 3)]
-    with LocalEngine(workers) as engine, pytest.raises(WorkersUnusable):
+    monkeypatch.setattr(local, "STARTING", 0.5 if "sleep" in does else local.STARTING)
+    jobs = [job(one, plugins=("does_not_start",)) for one in trials(*["measure"] * 3)]
+    with LocalEngine(workers) as engine, pytest.raises(HighwayBenchError, match="before they can take a job"):
         list(engine.run(jobs))
 
 

@@ -8,19 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from highway_bench.cell import Cell
-from highway_bench.execution import memory
-from highway_bench.execution.memory import lack_of_memory
+from highway_bench.execution import failure
+from highway_bench.execution.failure import lack_of_memory
 from highway_bench.execution.runner import run_cells
 from highway_bench.provenance.free_memory import USABLE, gib
 from highway_bench.results import Store
 from highway_bench.tasks import tasks
 from highway_bench.tasks.predicted_costs import predicted_bytes
-from tests.inline_engine import InlineEngine
+from tests.inline_engine import InlineEngine, cell_of
 
-MEMORY = Cell(
-    task="memory", block="plain", family="dense", depth=2, width=8, nominal_width=8, batch_size=4, phase="train-step"
-)
+MEMORY = cell_of("memory", depth=2, batch_size=4, phase="train-step")
 TRAINED = MEMORY.but(task="trainability", phase=None, dataset="digits", width=64, depth=100, recipe={"together": 64})
 
 
@@ -29,7 +26,7 @@ def free(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Sets the usable bytes of the machine, or of a GPU that it has then."""
 
     def set_to(size: int) -> None:
-        monkeypatch.setattr(memory, "usable_bytes", lambda device: size)
+        monkeypatch.setattr(failure, "usable_bytes", lambda device: size)
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (size // 2, 10 * size))
         monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: size)

@@ -13,6 +13,7 @@ from highway_bench.execution.preflight import first_fault, preflight, trials
 from highway_bench.families import make_family
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
+from tests.inline_engine import cell_of
 
 LAYERS = """
 import torch
@@ -89,19 +90,8 @@ def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
 
 
 def cell(family: str, **changes: Any) -> Cell:
-    built = make_family(family)
-    words: dict[str, Any] = {
-        "task": "throughput",
-        "block": "residual",
-        "family": family,
-        "family_options": built.options,
-        "depth": 50,
-        "width": 8,
-        "nominal_width": 8,
-        "batch_size": 4,
-        "phase": "train-step",
-    }
-    return Cell(**words | changes)
+    words = {"block": "residual", "depth": 50, "batch_size": 4, "phase": "train-step"} | changes
+    return cell_of("throughput", family=family, family_options=make_family(family).options, **words)
 
 
 @pytest.mark.parametrize("block", ["plain", "highway", "hc-dynamic", "attn-residual", "dense-average", "x0-mix"])

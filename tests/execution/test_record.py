@@ -22,7 +22,6 @@ def asked(**words) -> dict:
     ("later", "lines"),
     [
         ({}, []),
-        ({"depth": [2, 4, 8]}, ["new since the last run: depth 8"]),
         ({"block": "plain"}, ["no longer asked for, and kept in the store: block highway"]),
         (
             {"block": ["plain", "residual"], "depth": [4], "batch_size": 8},
@@ -31,7 +30,6 @@ def asked(**words) -> dict:
                 "no longer asked for, and kept in the store: block highway; depth 2; batch size 128",
             ],
         ),
-        ({"block_options": {"gate_bias": -2}}, ["new since the last run: gate_bias -2"]),
         (
             {"depth": list(range(4, 14))},
             [

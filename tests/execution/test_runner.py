@@ -16,7 +16,7 @@ from highway_bench.execution.progress import Event, Finished, Opened, Started
 from highway_bench.execution.runner import Summary
 from highway_bench.execution.schedule import Schedule
 from highway_bench.provenance import identity
-from highway_bench.provenance.processor import processor
+from highway_bench.provenance.machine import processor
 from highway_bench.results import COLUMNS, Status, Store, export_runs, import_rows
 from highway_bench.tasks import tasks
 from tests.combinations import TASKS
@@ -25,12 +25,9 @@ MakeCell = Callable[..., Cell]
 Run = Callable[..., Summary]
 
 
-def lines(log: Path) -> list[str]:
-    return log.read_text(encoding="utf-8").splitlines()
-
-
-def by_depth(store: Store, metric: str = "loss") -> dict[int, dict[str, object]]:
-    return {row["depth"]: row for row in store.rows(metric=metric)}
+def column(log: Path, number: int) -> list[str]:
+    """Of the cells that have begun: block, depth, seed, trial, rate or process, by the number of the column."""
+    return [line.split()[number] for line in log.read_text(encoding="utf-8").splitlines()]
 
 
 def test_a_worker_that_cannot_write_costs_its_cells_alone(run: Run, store: Store, cell: MakeCell) -> None:
@@ -59,13 +56,10 @@ def test_row_of_a_measured_cell(run: Run, store: Store, cell: MakeCell) -> None:
     summary = run([cell(depth=3)], command=["bench", "--now"])
     time, loss = store.rows()
     assert list(time) == list(COLUMNS)
-    assert (time["metric"], time["unit"], time["better"], time["depth"]) == ("time", "s", "lower", 3)
-    assert (time["value"], time["low"], time["high"], time["n"]) == (2.0, 1.0, 3.0, 3)
-    assert json.loads(time["samples"]) == [1.0, 2.0, 3.0]
+    said = {"metric": "time", "unit": "s", "better": "lower", "depth": 3, "value": 2.0, "low": 1.0, "high": 3.0, "n": 3}
+    said |= {"samples": "[1.0, 2.0, 3.0]", "params": 12, "flops_per_item": 24.0, "run_id": summary.run_id}
+    assert time.items() >= (said | identity()._asdict()).items()
     assert (loss["samples"], loss["n"], loss["axis"], loss["index"]) == (None, 1, "", 0.0)
-    assert (time["params"], time["flops_per_item"]) == (12, 24.0)
-    assert time["run_id"] == summary.run_id
-    assert (time["machine"], time["gpu"], time["torch"]) == identity()
     run = store.runs()[summary.run_id]
     assert run["command"] == ["bench", "--now"]
     assert run["started"] <= time["time_utc"] <= run["finished"]
@@ -74,17 +68,13 @@ def test_row_of_a_measured_cell(run: Run, store: Store, cell: MakeCell) -> None:
     assert run["tasks"]["fake"]["metrics"]["time"] == {"unit": "s", "better": "lower", "label": "time"}
 
 
-def test_failure_has_a_row_for_every_metric(run: Run, store: Store, cell: MakeCell) -> None:
-    run([cell("raise")])
-    assert [(row["metric"], row["value"], row["status"]) for row in store.rows()] == [
-        ("time", None, "failed"),
-        ("loss", None, "failed"),
-    ]
-
-
-def test_numbers_that_are_not_finite_are_null_with_a_message(run: Run, store: Store, cell: MakeCell) -> None:
-    run([cell("not-finite")])
-    time, loss = store.rows()
+def test_a_cell_without_a_number_has_the_reason_in_a_row_of_every_metric(
+    run: Run, store: Store, cell: MakeCell
+) -> None:
+    run([cell("raise"), cell("not-finite", depth=2)])
+    failed = [(row["metric"], row["value"], row["status"]) for row in store.rows(depth=1)]
+    assert failed == [("time", None, "failed"), ("loss", None, "failed")]
+    time, loss = store.rows(depth=2)
     assert (time["value"], time["status"], json.loads(time["samples"])) == (None, "failed", [1.0, None])
     assert time["message"] == "value is nan; 1 of 2 samples are not finite"
     assert (loss["value"], loss["status"], loss["message"]) == (None, "diverged", "value is inf")
@@ -93,33 +83,23 @@ def test_numbers_that_are_not_finite_are_null_with_a_message(run: Run, store: St
 def test_resume_measures_only_what_is_missing_or_failed(run: Run, cell: MakeCell, log: Path) -> None:
     first = [cell(depth=1), cell("skip", depth=2), cell("raise", depth=3), cell("diverge", depth=4)]
     run(first)
-    assert len(lines(log)) == 3
     summary = run([*first, cell(depth=5)])
-    assert sorted(line.split()[1] for line in lines(log)[3:]) == ["3", "5"]  # in parallel: either may be first
+    assert column(log, 1) == ["1", "3", "4", "3", "5"]
     assert (summary.measured, summary.stored) == (2, 3)
     assert summary.counts == {"ok": 2, "skipped": 1, "failed": 1, "diverged": 1}
-    run([cell(depth=1)], rerun="all")
-    assert len(lines(log)) == 6
-
-
-def test_a_run_with_nothing_to_do_is_recorded_with_its_digests(run: Run, store: Store, cell: MakeCell) -> None:
-    """Only its record shows that these are the digests of the current source: see the report's ``newest``."""
-    first = run([cell()])
-    summary = run([cell(), cell()])
-    assert (summary.measured, summary.stored, summary.exit_status) == (0, 1, 0)
-    runs = store.runs()
-    assert list(runs) == [first.run_id, summary.run_id]
-    assert (runs[summary.run_id]["measured"], runs[summary.run_id]["digests"]) == (0, [*summary.digests.values()])
-    run([])
-    assert len(store.runs()) == 2
 
 
 def test_a_runs_record_names_the_digests_of_all_its_cells(run: Run, store: Store, cell: MakeCell) -> None:
-    run([cell(depth=1)])
-    summary = run([cell(depth=1), cell("raise", depth=2), cell("skip", depth=3)])
-    run = store.runs()[summary.run_id]
-    assert (summary.measured, run["digests"]) == (2, sorted(summary.digests.values()))
-    assert set(run["digests"]) == {row["digest"] for row in store.rows()}
+    """Those of the current source, as only the record shows where nothing was measured: see the report's ``newest``."""
+    first = run([cell(depth=1)])
+    second = run([cell(depth=1), cell("raise", depth=2), cell("skip", depth=3)])
+    third = run([cell(depth=1), cell(depth=1)])
+    run([])
+    runs = store.runs()
+    assert list(runs) == [first.run_id, second.run_id, third.run_id]
+    assert runs[second.run_id]["digests"] == sorted({row["digest"] for row in store.rows()})
+    assert (runs[third.run_id]["measured"], runs[third.run_id]["digests"]) == (0, [*third.digests.values()])
+    assert (third.measured, third.stored, third.exit_status) == (0, 1, 0)
 
 
 def test_no_result_is_no_success(run: Run, cell: MakeCell) -> None:
@@ -149,36 +129,17 @@ def test_cells_that_ended_survive_a_later_one_of_their_group(run: Run, store: St
     group = [cell(task="fake-trials", seed=seed) for seed in range(3)]
     group.insert(2, cell("kill", task="fake-trials", seed=9))
     run(group, workers=1)
-    assert [row["status"] for row in sorted(store.rows(metric="loss"), key=lambda row: row["seed"])] == [
-        "ok",
-        "ok",
-        "ok",
-        "crashed",
-    ]
-    assert [line.split()[2] for line in lines(log)] == ["0", "1", "9", "9", "2"]  # 0 and 1 not again
-
-
-def test_timing_group_whose_worker_dies_is_run_singly(run: Run, store: Store, cell: MakeCell) -> None:
-    group = [
-        cell("exit", task="fake-timing", block="plain"),
-        cell(task="fake-timing", block="highway"),
-        cell(task="fake-timing", block="residual"),
-    ]
-    run(group, workers=2)
-    rows = {row["block"]: row for row in store.rows(metric="time")}
-    assert rows["plain"]["status"] == "crashed"
-    for block in ("highway", "residual"):
-        assert rows[block]["status"] == "ok"
-        assert rows[block]["message"] is None
+    ends = {row["seed"]: row["status"] for row in store.rows(metric="loss")}
+    assert ends == {**dict.fromkeys(range(3), "ok"), 9: "crashed"}
+    assert column(log, 2) == ["0", "1", "9", "9", "2"]  # 0 and 1 not again
 
 
 def test_a_cell_added_to_a_timing_group_is_measured_alone(run: Run, store: Store, cell: MakeCell, log: Path) -> None:
     pair = [cell(task="fake-timing", block="plain"), cell(task="fake-timing", block="highway")]
     first = run(pair[:1])
     second = run(pair)
-    assert [line.split()[0] for line in lines(log)] == ["plain", "highway"]
+    assert column(log, 0) == ["plain", "highway"]
     assert {row["block"]: row["run_id"] for row in store.rows()} == {"plain": first.run_id, "highway": second.run_id}
-    assert (second.measured, second.stored) == (1, 1)
 
 
 def test_a_crash_costs_no_result(run: Run, store: Store, cell: MakeCell, tmp_path: Path) -> None:
@@ -189,13 +150,11 @@ def test_a_crash_costs_no_result(run: Run, store: Store, cell: MakeCell, tmp_pat
     run(cells)
     before = store.rows()
     flag.touch()
-    crashed = run(cells, rerun="all", workers=1)
-    assert (crashed.counts, crashed.exit_status) == ({"crashed": 1}, 1)
-    assert store.rows()[:-1] == before
-    assert store.rows()[-1]["run_id"] == crashed.run_id
-    again = run(cells, workers=1)
-    assert (again.counts, again.stored, again.measured, again.exit_status) == ({"crashed": 1}, 0, 1, 1)
-    assert store.rows()[:-1] == before
+    for rerun in ("all", "failed"):
+        crashed = run(cells, rerun=rerun, workers=1)
+        assert (crashed.counts, crashed.stored, crashed.exit_status) == ({"crashed": 1}, 0, 1)
+        assert store.rows()[:-1] == before
+        assert store.rows()[-1]["run_id"] == crashed.run_id
     flag.unlink()
     healthy = run(cells)
     assert {(row["status"], row["run_id"]) for row in store.rows()} == {("ok", healthy.run_id)}
@@ -205,32 +164,23 @@ def test_a_crash_costs_no_result(run: Run, store: Store, cell: MakeCell, tmp_pat
 def test_processes_do_not_serve_two_tasks_or_modes(run: Run, cell: MakeCell, log: Path) -> None:
     cells = [cell(depth=1), cell(depth=2).but(mode="compile"), cell(depth=3), cell(depth=4, task="fake-trials")]
     run(cells, workers=1)
-    pid = {int(line.split()[1]): line.split()[-1] for line in lines(log)}
-    assert pid[1] == pid[3]
-    assert len({pid[1], pid[2], pid[4]}) == 3
-
-
-LOSSES = [[0.1, 0.9], [0.01, 0.2], [0.001, 0.4]]
+    process = dict(zip(column(log, 1), column(log, -1), strict=True))
+    assert process["1"] == process["3"]
+    assert len({process["1"], process["2"], process["4"]}) == 3
 
 
 def test_needed_cells_run_first_and_decide(run: Run, store: Store, cell: MakeCell, log: Path) -> None:
-    final = cell(task="fake-search", losses=LOSSES)
-    summary = run([final], workers=2)
-    assert summary.measured == 4
-    assert lines(log)[-1].split()[3:5] == ["None", "0.01"]
+    final = cell(task="fake-search", losses=[[0.1, 0.9], [0.01, 0.2], [0.001, 0.4]])
+    assert run([final], workers=2).measured == 4
+    assert (column(log, 3)[-1], column(log, 4)[-1]) == ("None", "0.01")
     (row,) = store.rows(trial=None, metric="loss")
     assert json.loads(row["recipe"]) == dict(final.recipe)  # the identity of the requested cell
     again = run([final])
     assert (again.measured, again.stored) == (0, 4)
-
-
-def test_another_winner_is_another_measurement(run: Run, store: Store, cell: MakeCell, log: Path) -> None:
-    final = cell(task="fake-search", losses=LOSSES)
-    run([final])
     (winner,) = store.rows(trial=1, metric="loss")
     store.put(winner["digest"], [winner | {"value": 5.0}])
-    assert run([final]).measured == 1
-    assert lines(log)[-1].split()[4] == "0.001"
+    assert run([final]).measured == 1  # another winner is another measurement
+    assert column(log, 4)[-1] == "0.001"
 
 
 def test_a_cell_that_cannot_be_resolved_is_a_row(run: Run, store: Store, cell: MakeCell) -> None:
@@ -287,37 +237,33 @@ def test_a_row_names_the_machine_that_its_cell_ran_on(
     here = identity()
     there = here._replace(**{name: text.format(torch=here.torch) for name, text in changes.items()})
     run([cell(task=task)], engine=elsewhere(there))
-    rows = store.rows(metric="loss")
-    assert [(row["status"], row["machine"], row["gpu"], row["torch"]) for row in rows] == [(status, *there)]
+    (row,) = store.rows(metric="loss")
+    assert (row["status"], row["machine"], row["gpu"], row["torch"]) == (status, *there)
     if status == "failed":
-        assert rows[0]["message"] == (
-            f"ran on {there.machine} with torch {there.torch}, "
-            f"but was planned for {here.machine} with torch {here.torch}"
-        )
+        assert f"ran on {there.machine} with torch {there.torch}" in row["message"]
+        assert f"planned for {here.machine} with torch {here.torch}" in row["message"]
 
 
 @pytest.mark.parametrize(
     ("rerun", "again"),
     [
-        ("failed", {3}),
-        ("all", {1, 2, 3}),
-        ("depth 2", {2, 3}),
-        ("fake plain*depth [12]", {1, 2, 3}),
-        ("highway*", {2, 3}),
+        ("failed", {"3"}),
+        ("all", {"1", "2", "3"}),
+        ("depth 2", {"2", "3"}),
+        ("fake plain*depth [12]", {"1", "3"}),
+        ("highway*", {"2", "3"}),
     ],
 )
-def test_what_is_measured_again(run: Run, cell: MakeCell, log: Path, rerun: str, again: set[int]) -> None:
-    cells = [cell(depth=1), cell(depth=2), cell("raise", depth=3)]
-    if rerun == "highway*":
-        cells[1] = cell(depth=2, block="highway")
+def test_what_is_measured_again(run: Run, cell: MakeCell, log: Path, rerun: str, again: set[str]) -> None:
+    cells = [cell(depth=1), cell(depth=2, block="highway"), cell("raise", depth=3)]
     run(cells)
     log.write_text("")
     run(cells, rerun=rerun)
-    assert {int(line.split()[1]) for line in log.read_text().splitlines()} == again
+    assert set(column(log, 1)) == again
 
 
 @pytest.mark.parametrize("rerun", ["depth 7", ""])
-def test_a_pattern_of_no_cell(run: Callable[..., Summary], store: Store, cell: Callable[..., Cell], rerun: str) -> None:
+def test_a_pattern_of_no_cell(run: Run, store: Store, cell: MakeCell, rerun: str) -> None:
     with pytest.raises(BadInput, match=f"no cell of this run has '{rerun}' in its name"):
         run([cell()], rerun=rerun)
     assert store.runs() == {}
@@ -329,8 +275,6 @@ def test_a_store_of_imported_rows_goes_on(run: Run, store: Store, cell: MakeCell
     export_runs(store, tmp_path / "rows")
     import_rows(tmp_path / "elsewhere.sqlite", tmp_path / "rows")
     with Store(tmp_path / "elsewhere.sqlite") as elsewhere:
-        assert sorted(map(str, elsewhere.rows())) == sorted(map(str, store.rows()))
-        assert elsewhere.runs() == store.runs()
         again = run([*cells, cell(seed=3)], store=elsewhere)
         assert (again.stored, again.measured) == (5, 2)  # the failure is measured again, and the new cell
         assert again.digests | first.digests == again.digests

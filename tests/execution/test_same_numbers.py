@@ -12,7 +12,7 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
-from tests.inline_engine import InlineEngine
+from tests.inline_engine import InlineEngine, cell_of
 
 # Without pre-norm: in nets of 8 units its norms amplify rounding, in some seeds to per cents within 40 steps.
 BLOCKS, SEEDS = ("highway", "residual", "plain"), 4
@@ -56,28 +56,24 @@ def killer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     sys.modules.pop("kills_a_worker", None)
 
 
+def trained(seed: int, block: str, **recipe: float) -> Cell:
+    recipe = {"rate": 0.05, "together": SEEDS, **recipe}
+    return cell_of("trainability", seed=seed, block=block, depth=2, batch_size=50, dataset="digits", recipe=recipe)
+
+
 def test_what_is_left_of_a_population_has_a_remark_in_every_row(tmp_path: Path) -> None:
-    recipe = {"steps": 3, "rate": 0.05, "together": SEEDS}
-    shared = {"task": "trainability", "block": "plain", "family": "dense", "depth": 2, "width": 8, "nominal_width": 8}
-    cells = [Cell(seed=seed, batch_size=50, dataset="digits", recipe=recipe, **shared) for seed in range(SEEDS)]
+    cells = [trained(seed, "plain", steps=3) for seed in range(SEEDS)]
     with Store(tmp_path / "store.sqlite") as store:
         run_cells(cells[:1], store, engine=InlineEngine(tmp_path))
         run_cells(cells, store, engine=InlineEngine(tmp_path))
-        remarks = {row["seed"]: set() for row in store.rows()}
-        for row in store.rows():
-            remarks[row["seed"]].add(row["message"])
-    assert remarks == {0: {None}} | {seed: {APART.format(3)} for seed in range(1, SEEDS)}
+        remarks = {(row["seed"], row["message"]) for row in store.rows()}
+    assert remarks == {(0, None)} | {(seed, APART.format(3)) for seed in range(1, SEEDS)}
 
 
 @pytest.mark.slow
 def test_losses_do_not_depend_on_workers_or_kills(tmp_path: Path, killer: str) -> None:
-    recipe = {"steps": 40, "rate": 0.05, "together": SEEDS, "threshold": 2.0}  # every run is a success
-    shared = {"task": "trainability", "family": "dense", "depth": 10, "width": 8, "nominal_width": 8}
-    cells = [
-        Cell(block=block, seed=seed, batch_size=50, dataset="digits", dtype="float32", recipe=recipe, **shared)
-        for block in BLOCKS
-        for seed in range(SEEDS)
-    ]
+    words = {"steps": 40, "threshold": 2.0}  # every run is a success
+    cells = [trained(seed, block, **words).but(depth=10) for block in BLOCKS for seed in range(SEEDS)]
     found: dict[str, dict[tuple[str, int], list[float]]] = {}
     remarks: dict[str, dict[tuple[str, int], set[str | None]]] = {}
     for name, workers, plugins in (("one", 1, []), ("two", 2, []), ("killed", 2, [killer])):

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from highway_bench.cell import Cell
 from highway_bench.cli import app
-from highway_bench.execution import rows
+from highway_bench.execution import record
 from highway_bench.execution.progress import Event, Finished
-from highway_bench.execution.rows import RunClock
+from highway_bench.execution.record import RunClock
 from highway_bench.execution.runner import run_cells
 from highway_bench.frames.rows import prepared
 from highway_bench.results import Store
 from tests.faults.scale import note
+from tests.inline_engine import cell_of
 
 SetClock = Callable[[float], None]
 
@@ -45,7 +45,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
             def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
                 return datetime.now(tz) + timedelta(seconds=seconds)
 
-        monkeypatch.setattr(rows, "datetime", Shifted)
+        monkeypatch.setattr(record, "datetime", Shifted)
         monkeypatch.setattr(time, "time", lambda: read() + seconds)
 
     return by
@@ -54,11 +54,10 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
 @pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
 def test_a_clock_that_is_set_in_mid_run(fakes: str, tmp_path: Path, set_clock: SetClock, jump: float) -> None:
     """It ends no cell, a hanging one is stopped all the same, and no row is older than one before it."""
-    shared = {"task": "fake", "block": "plain", "family": "dense", "width": 8, "nominal_width": 8}
-    doing = [*[("measure", 60.0)] * 6, ("hang", 3.0), *[("measure", 60.0)] * 6]
+    doing = dict.fromkeys(range(1, 14), "measure") | {7: "hang"}
     cells = [
-        Cell(depth=depth, recipe={"log": str(tmp_path / "log"), "do": do, "timeout": timeout}, **shared)
-        for depth, (do, timeout) in enumerate(doing, start=1)
+        cell_of(depth=depth, recipe={"log": str(tmp_path / "log"), "do": do, "timeout": 3.0 if do == "hang" else 60.0})
+        for depth, do in doing.items()
     ]
 
     def on_event(event: Event) -> None:
@@ -69,7 +68,7 @@ def test_a_clock_that_is_set_in_mid_run(fakes: str, tmp_path: Path, set_clock: S
         run_cells(cells, store, workers=2, plugins=[fakes], on_event=on_event)
         found = store.rows(metric="loss")
         assert {row["depth"]: row["status"] for row in found} == {
-            depth: "timeout" if do == "hang" else "ok" for depth, (do, _) in enumerate(doing, start=1)
+            depth: "timeout" if do == "hang" else "ok" for depth, do in doing.items()
         }
         times = [row["time_utc"] for row in found]  # in the order of storing
         assert times == sorted(set(times))
@@ -82,9 +81,8 @@ def test_a_clock_that_is_set_in_mid_run(fakes: str, tmp_path: Path, set_clock: S
 def test_an_edit_and_a_clock_set_back(fakes: str, layers: Path, tmp_path: Path, set_clock: SetClock) -> None:
     """The report shows what the newer source gave, and ``prune`` removes what the older one gave."""
     path = tmp_path / "s.sqlite"
-    shared = {"task": "fake", "block": "plain", "family": "own_layers:make", "width": 8, "nominal_width": 8}
     recipe = {"log": str(tmp_path / "log"), "do": "value"}
-    cells = [Cell(depth=depth, recipe=recipe, **shared) for depth in (1, 2, 3)]
+    cells = [cell_of(family="own_layers:make", depth=depth, recipe=recipe) for depth in (1, 2, 3)]
     values = (1.0, 22.0, 333.0)
     for number, value in enumerate(values):
         layers.write_text(f"VALUE = {value}\n", encoding="utf-8")
@@ -103,12 +101,12 @@ def test_an_edit_and_a_clock_set_back(fakes: str, layers: Path, tmp_path: Path, 
 
 @pytest.mark.parametrize("last", [None, "", "yesterday", "2026-13-45T00:00", "0001-01-01T00:00:00"])
 def test_a_store_without_a_later_time(last: str | None) -> None:
-    before = rows.now()
-    assert before <= RunClock(last).now() <= rows.now()
+    before = record.now()
+    assert before <= RunClock(last).now() <= record.now()
 
 
 def test_a_time_after_the_newest_of_a_store() -> None:
-    assert RunClock("9999-12-31T23:59:00-12:00").now() <= rows.now()  # no moment of UTC's calendar
+    assert RunClock("9999-12-31T23:59:00-12:00").now() <= record.now()  # no moment of UTC's calendar
     clock = RunClock("9998-01-01T00:00:00")
     assert [clock.now() for _ in range(2)] == [f"9998-01-01T00:00:00.00000{number}+00:00" for number in (1, 2)]
     end = "9999-12-31T23:59:59.999999+00:00"

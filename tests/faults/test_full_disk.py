@@ -14,6 +14,7 @@ from highway_bench.errors import BadInput
 from highway_bench.execution.runner import run_cells
 from highway_bench.results import DiskError, Store
 from tests.faults.scale import note
+from tests.inline_engine import cell_of
 
 
 @pytest.fixture
@@ -29,9 +30,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fake_cells(number: int, log: Path) -> list[Cell]:
-    shared = {"task": "fake", "block": "plain", "family": "dense", "width": 8, "nominal_width": 8}
-    recipe = {"log": str(log), "do": "measure"}
-    return [Cell(depth=depth, recipe=recipe, **shared) for depth in range(1, 1 + number)]
+    return [cell_of(depth=depth, recipe={"log": str(log)}) for depth in range(1, 1 + number)]
 
 
 def remount(folder: Path, options: str) -> None:

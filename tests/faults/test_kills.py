@@ -7,40 +7,23 @@ kills, and each call ends with a run that nobody kills.
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 
 import psutil
 import pytest
 
 from highway_bench.cell import Cell
-from highway_bench.errors import BadInput
 from highway_bench.results import Store
+from tests.execution.processes import FAKES, begun_in, run_apart, stored_in, wait_until, workers_in, write_cells
 from tests.faults.scale import CHAIN, KILLS, note
+from tests.inline_engine import cell_of
 
 CELLS_A_KILL = 60  # of a twentieth of a second each: enough for every kill to meet a run that measures
-FAKES = Path(__file__).parents[1] / "execution"
-
-SCRIPT = """
-import json
-import sys
-
-from highway_bench.cell import Cell
-from highway_bench.execution.runner import run_cells
-from highway_bench.results import Store
-
-if __name__ == "__main__":
-    with Store(sys.argv[1]) as store, open(sys.argv[2], encoding="utf-8") as lines:
-        cells = [Cell(**json.loads(line)) for line in lines]
-        run_cells(cells, store, workers=2, plugins=["runner_fakes"])
-"""
 
 
 class Chain:
@@ -48,59 +31,30 @@ class Chain:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.store, self.log, self.script, self.lines, self._state = (
-            folder / name for name in ("store.sqlite", "log.txt", "script.py", "cells.jsonl", "kills.json")
-        )
+        names = ("store.sqlite", "log.txt", "cells.jsonl", "kills.json")
+        self.store, self.log, self.lines, self._state = (folder / name for name in names)
         self.log.touch()
-        self.script.write_text(SCRIPT, encoding="utf-8")
         known = json.loads(self._state.read_text(encoding="utf-8")) if self._state.exists() else {}
         self.kills: Counter[str] = Counter(known)
 
     def cells(self, kills: int) -> list[Cell]:
         """The cells of a chain of so many kills; half of them in groups, as timed cells and populations are."""
-        shared = {"block": "plain", "family": "dense", "width": 8, "nominal_width": 8}
         recipe = {"log": str(self.log), "do": "short"}
-        return [
-            Cell(task=("fake", "fake-trials")[number % 2], depth=1 + number // 8, seed=number, recipe=recipe, **shared)
+        cells = [
+            cell_of(("fake", "fake-trials")[number % 2], depth=1 + number // 8, seed=number, recipe=recipe)
             for number in range(CELLS_A_KILL * kills)
         ]
+        write_cells(self.lines, cells)
+        return cells
 
     def count(self, what: str) -> None:
         """Note one kill."""
         self.kills[what] += 1
         self._state.write_text(json.dumps(self.kills), encoding="utf-8")
 
-    def stored(self) -> set[str]:
-        """The cells that are stored with a result, as the log names them."""
-        return stored_in(self.store)
-
-    def begun(self) -> list[str]:
-        """The cells that have begun, as often as they did."""
-        return begun_in(self.log)
-
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self) -> subprocess.Popen[str]:
         """Start the command."""
-        return subprocess.Popen(
-            [sys.executable, str(self.script), str(self.store), str(self.lines)],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(FAKES), *filter(None, sys.path)])},
-            start_new_session=True,
-            stderr=subprocess.DEVNULL,
-        )
-
-
-def stored_in(path: Path) -> set[str]:
-    """The cells of the fake tasks that the store has with a result, as their log names them: by depth and seed."""
-    try:
-        with Store(path, read_only=True) as store:
-            return {f"{row['depth']} {row['seed']}" for row in store.rows(metric="loss", status="ok")}
-    except BadInput:  # no file, or no tables yet
-        return set()
-
-
-def begun_in(log: Path) -> list[str]:
-    """The cells in the log of the fake tasks, by depth and seed; those of ``fake-span`` have them at the line's end."""
-    lines = (line.split() for line in log.read_text(encoding="utf-8").splitlines())
-    return [" ".join(words[1:3] if words[0] == "plain" else words[-2:]) for words in lines]
+        return run_apart(self.store, self.lines)
 
 
 def victims(process: psutil.Process, what: str) -> list[psutil.Process]:
@@ -120,12 +74,12 @@ def is_worker(process: psutil.Process) -> bool:
         return False
 
 
-def run_and_kill(chain: Chain, chance: random.Random, most: int) -> int | None:
+def run_and_kill(chain: Chain, chance: random.Random, most: int) -> int:
     """Run the command once, with kills until the chain has ``most``; returns its exit status."""
-    begun = len(chain.begun())
+    begun = len(begun_in(chain.log))
     process, delay = chain.start(), chance.uniform(0.0, 0.8)
     while chain.kills.total() < most and process.poll() is None:
-        if len(chain.begun()) > begun:  # cells are being measured
+        if len(begun_in(chain.log)) > begun:  # cells are being measured
             time.sleep(delay)
             what = chance.choice(["driver", "worker", "group"])
             try:
@@ -147,15 +101,14 @@ def test_a_chain_of_kills(tmp_path: Path) -> None:
     most = chain.kills.total() + KILLS
     chance = random.Random(most)
     every = chain.cells(most)
-    chain.lines.write_text("\n".join(json.dumps(asdict(cell)) for cell in every), encoding="utf-8")
-    before, code = chain.stored(), None
+    before, code = stored_in(chain.store), -1
     lost, again = 0, []  # cells that were stored before a start: gone after it, or measured once more
     while code != 0:
-        earlier = len(chain.begun())
+        earlier = len(begun_in(chain.log))
         code = run_and_kill(chain, chance, most)
-        now = chain.stored()
+        now = stored_in(chain.store)
         lost += len(before - now)
-        again += [cell for cell in chain.begun()[earlier:] if cell in before]
+        again += [cell for cell in begun_in(chain.log)[earlier:] if cell in before]
         before = now
         assert code <= 1 or chain.kills.total() < most, f"the run ended with {code}"
     assert chain.kills.total() == most
@@ -164,11 +117,7 @@ def test_a_chain_of_kills(tmp_path: Path) -> None:
         rows = store.rows(metric="loss")
     failed = [row for row in rows if row["status"] != "ok"]
     assert {row["status"] for row in failed} <= {"crashed", "oom"}  # of a kill of its worker in the last run
-    deadline = time.monotonic() + 60
-    pids = {int(line.split()[-1]) for line in chain.log.read_text().splitlines()[-200:]}
-    while any(is_working(pid) for pid in pids):
-        assert time.monotonic() < deadline, "a worker outlives its runner"
-        time.sleep(0.1)
+    wait_until(lambda: not any(map(is_working, workers_in(chain.log))), seconds=60)  # none outlives its runner
     figures = {"cells": len(every), "crashed": len(failed), "lost": lost, "measured_again": len(again)}
     note("kills", **chain.kills, total=most, **figures)
     assert (lost, again, len(rows)) == (0, [], len(every))

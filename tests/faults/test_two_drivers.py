@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -21,7 +19,6 @@ def test_several_drivers_on_one_store(tmp_path: Path) -> None:
     """Each is started again until it has run: the first measures everything, and the others find it stored."""
     chain = Chain(tmp_path)
     cells = chain.cells(1)
-    chain.lines.write_text("\n".join(json.dumps(asdict(cell)) for cell in cells), encoding="utf-8")
     running = [chain.start() for _ in range(DRIVERS)]
     ended: Counter[int] = Counter()
     while running:

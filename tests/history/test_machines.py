@@ -17,7 +17,7 @@ from highway_bench.history.machine import Machine, entry
 from highway_bench.history.measure import moved, stored
 from highway_bench.history.verdicts import GateVerdict
 from highway_bench.provenance import former_names, machine
-from highway_bench.provenance.processor import Processor
+from highway_bench.provenance.machine import Processor
 
 from .conftest import Throwaway
 

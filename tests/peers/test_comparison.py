@@ -57,7 +57,7 @@ def test_a_skipped_peer_is_a_row_without_numbers(
     cells: MakeCells, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from highway_bench.execution.job import CellResult
-    from highway_bench.execution.rows import Origin, rows_of
+    from highway_bench.execution.record import Origin, rows_of
     from highway_bench.results.schema import COLUMNS
     from highway_bench.tasks import tasks
 

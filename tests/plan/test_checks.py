@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.schedule import with_needs
 from highway_bench.plan.checks import check_cells
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
+from tests.inline_engine import cell_of
 
 
 def check(task: str, recipe: dict[str, Any]) -> None:
@@ -48,18 +48,8 @@ def test_values_that_cannot_be(recipe: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("task", ["trainability", "gates", "propagation"])
 def test_words_that_no_training_has(task: str) -> None:
-    cell = Cell(
-        task=task,
-        block="plain",
-        family="dense",
-        depth=1,
-        width=8,
-        nominal_width=8,
-        dataset="digits",
-        recipe={"seconds": 1.0},
-    )
     with pytest.raises(BadInput, match="seconds"):
-        check_cells(with_needs([cell.but(recipe={**cell.recipe, "steps": 3})]))
+        check_cells(with_needs([cell_of(task, dataset="digits", recipe={"seconds": 1.0, "steps": 3})]))
 
 
 def test_what_is_possible() -> None:

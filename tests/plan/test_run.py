@@ -2,63 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import highway_bench as hb
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
-from highway_bench.execution.job import Began, CellResult, Ended, Job
+from highway_bench.execution.job import CellResult
 from highway_bench.execution.runner import Summary
 from highway_bench.plan.plan import Ending, Plan, endings_of
 from highway_bench.plan.selection import Selection
 from highway_bench.provenance import identity
 from highway_bench.results import Status, Store, row
 from highway_bench.tasks import Measurement
+from tests.inline_engine import FakeEngine, cell_of
 
 
-class Recording:
+def recording() -> FakeEngine:
     """An engine of a user's own: every cell has a peak of one byte."""
+    peak = Measurement(metric="peak", value=1.0)
+    return FakeEngine(
+        lambda index: CellResult(index=index, status=Status.OK, measurements=(peak,), identity=identity())
+    )
 
-    workers = 1
 
-    def __init__(self) -> None:
-        self.tasks: list[str] = []
-
-    def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
-        peak = Measurement(metric="peak", value=1.0)
-        for job in jobs:
-            self.tasks.append(job.task)
-            yield Began(job)
-            for index in range(len(job.cells)):
-                yield Ended(job, CellResult(index=index, status=Status.OK, measurements=(peak,), identity=identity()))
-
-    def drain(self) -> Iterator[Ended]:
-        return iter(())
-
-    def __enter__(self) -> Recording:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
+ONE: dict[str, Any] = {"profile": "smoke", "block": "plain", "family": "dense"}
 
 
 def test_run_without_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    words: dict[str, Any] = {"profile": "smoke", "block": ["plain", "highway"], "family": "dense", "depth": 1}
-    rows = hb.run("memory", engine=Recording(), store=None, **words).rows
+    rows = hb.run("memory", engine=recording(), store=None, **ONE | {"block": ["plain", "highway"]}, depth=1).rows
     assert list(tmp_path.iterdir()) == []
     assert set(rows["block"]) == {"plain", "highway"}
-    assert set(rows["status"]) == {"ok"}
-    assert set(rows["depth"]) == {1}
+    assert (set(rows["status"]), set(rows["depth"])) == ({"ok"}, {1})
 
 
 def test_trials_and_probes_are_given_where_they_are_asked_for() -> None:
     """A store has them all; a frame has the finals, unless a task or a family has none."""
-    words: dict[str, Any] = {"profile": "smoke", "block": "plain", "family": "dense", "engine": Recording()}
-    words["store"] = None
+    words = ONE | {"engine": recording(), "store": None}
     rows = hb.run(["trainability", "gates", "memory"], **words).rows
     assert rows.groupby("task")["purpose"].unique().map(list).to_dict() == {
         "trainability": ["final"],
@@ -71,9 +53,9 @@ def test_trials_and_probes_are_given_where_they_are_asked_for() -> None:
 def test_rows_are_those_asked_for(tmp_path: Path) -> None:
     """A store may hold more than this run's cells; what it has is given without being measured again."""
     path = tmp_path / "store.sqlite"
-    words: dict[str, Any] = {"block": "plain", "family": "dense", "store": path, "engine": Recording()}
-    hb.run("memory", profile="smoke", depth=[1, 2], **words)
-    rows = hb.run("memory", profile="smoke", depth=2, **words).rows
+    words = ONE | {"store": path, "engine": recording()}
+    hb.run("memory", depth=[1, 2], **words)
+    rows = hb.run("memory", depth=2, **words).rows
     assert set(rows["depth"]) == {2}
     with Store(path, read_only=True) as store:
         assert [run["measured"] for run in store.runs().values()] == [2, 0]
@@ -94,7 +76,7 @@ def test_before_anything_is_measured(tmp_path: Path) -> None:
 def test_a_failure_next_to_a_result_is_the_end_of_its_own_run_alone(
     tmp_path: Path, run: str, ended: Status, why: str | None
 ) -> None:
-    cell = Cell(task="memory", block="plain", family="dense", depth=1, width=8, nominal_width=8)
+    cell = cell_of("memory")
     with Store(tmp_path / "store.sqlite") as store:
         store.put("a", [row(digest="a", run_id="before", metric="peak", value=1.0, status="ok")])
         store.put("a", [row(digest="a", run_id="now", metric="peak", status="crashed", message="left with 3")])
@@ -103,15 +85,13 @@ def test_a_failure_next_to_a_result_is_the_end_of_its_own_run_alone(
 
 
 def test_an_engine_through_every_public_entrance() -> None:
-    engine = Recording()
-    words: dict[str, Any] = {"block": "plain", "family": "dense", "depth": 1}
-    rows = hb.run("memory", profile="smoke", engine=engine, store=None, **words).rows
-    assert (set(rows["status"]), engine.tasks) == ({"ok"}, ["memory"])
-    engine = Recording()
-    assert Plan.of("smoke", Selection.of("memory", **words)).run(engine=engine).summary.measured == 1
-    assert engine.tasks == ["memory"]
+    engine = recording()
+    hb.run("memory", engine=engine, store=None, depth=1, **ONE)
+    selection = Selection.of("memory", block="plain", family="dense", depth=1)
+    assert Plan.of("smoke", selection).run(engine=engine).summary.measured == 1
+    assert [cell.task for cell in engine.cells] == ["memory"] * 2
     with pytest.raises(UnknownName, match="did you mean local"):
-        hb.run("memory", profile="smoke", engine="lokal", store=None, **words)
+        hb.run("memory", engine="lokal", store=None, **ONE)
     for workers in (0, -3):
         with pytest.raises(BadInput, match="workers"):
-            hb.run("memory", profile="smoke", workers=workers, store=None, **words)
+            hb.run("memory", workers=workers, store=None, **ONE)

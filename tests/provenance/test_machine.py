@@ -1,8 +1,9 @@
-"""The identity of a machine."""
+"""The identity of a machine, and what else kept it busy: differences of the kernel's counters."""
 
 from __future__ import annotations
 
 import platform
+import time
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -12,8 +13,8 @@ import torch
 
 from highway_bench.errors import BadInput
 from highway_bench.provenance import former_names, machine
-from highway_bench.provenance import processor as processors
 from highway_bench.provenance.former_names import machine_of
+from highway_bench.provenance.machine import Load
 
 EPYC = {
     "vendor_id": "AuthenticAMD",
@@ -26,6 +27,7 @@ EPYC = {
     "flags": "fpu sse4_2 avx avx2 avx512f avx512_bf16",
 }
 ARM = {"Features": "fp asimd sve", "CPU implementer": "0x41", "CPU architecture": "8", "CPU part": "0xd40"}
+PROCESSOR = machine.processor.__wrapped__  # not cached
 Set = Callable[..., None]
 
 
@@ -38,9 +40,9 @@ def set_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Set:
         path.unlink(missing_ok=True)
         if info:
             path.write_text("".join(f"{name}\t: {value}\n" for name, value in (info | changes).items()) * 2)
-        monkeypatch.setattr(processors, "CPU_INFO", path)
-        monkeypatch.setattr(machine, "processor", processors.processor.__wrapped__)
-        monkeypatch.setattr(former_names, "processor", processors.processor.__wrapped__)
+        monkeypatch.setattr(machine, "CPU_INFO", path)
+        monkeypatch.setattr(machine, "processor", PROCESSOR)
+        monkeypatch.setattr(former_names, "processor", PROCESSOR)
         monkeypatch.setattr(machine, "cores", lambda: 2)
         monkeypatch.setattr(former_names, "_booted", lambda: "2027-01-02T00:00:00+00:00")
 
@@ -100,9 +102,7 @@ def test_windows_has_the_numbers_in_one_line(set_up: Set, monkeypatch: pytest.Mo
 def test_apple_chips_are_told_apart(set_up: Set, monkeypatch: pytest.MonkeyPatch, chip: str) -> None:
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     monkeypatch.setattr(platform, "processor", lambda: "arm")
-    monkeypatch.setattr(
-        processors.subprocess, "run", lambda command, **_: CompletedProcess(command, 0, f"Apple {chip}")
-    )
+    monkeypatch.setattr(machine.subprocess, "run", lambda command, **_: CompletedProcess(command, 0, f"Apple {chip}"))
     set_up({})
     assert name() == f"cpu-apple-{machine.slug(chip)}-2c"
     assert machine.labels([name()]) == {name(): f"Apple {chip}, 2 cores"}
@@ -170,3 +170,24 @@ def test_gpu_identity() -> None:
 
 def test_torchs_version_is_read_without_importing_it() -> None:
     assert machine.torch_version() == torch.__version__
+
+
+def test_pressure_that_the_kernel_does_not_count_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files exist there and cannot be read; here one of them is a folder."""
+    monkeypatch.setattr(machine, "PRESSURE", tmp_path)
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "memory").write_text("some avg10=0.00 avg60=0.00 avg300=0.00 total=2000000\n")
+    before = Load.now()
+    assert before.pressure == {"memory": 2.0}
+    (tmp_path / "memory").unlink()
+    assert before.since().pressure == {}
+
+
+def test_counters_grow_and_are_printed_as_shares() -> None:
+    before = Load.now()
+    time.sleep(0.01)
+    load = before.since()
+    assert load.wall >= 0.01
+    assert min(load.stolen, *load.pressure.values()) >= 0
+    assert str(Load(10.0, 0.0, {"cpu": 5.0})).startswith("meanwhile some program waited for cpu 50 % of the time; ")
+    assert str(Load(10.0, 1.0, {})).startswith("other virtual machines took ")

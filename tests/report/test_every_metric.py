@@ -12,7 +12,7 @@ import pytest
 
 from highway_bench.cell import Cell, canonical
 from highway_bench.execution.job import CellResult
-from highway_bench.execution.rows import Origin, rows_of
+from highway_bench.execution.record import Origin, rows_of
 from highway_bench.frames.rows import prepared
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection

@@ -20,7 +20,7 @@ from highway_bench.report.choice.answers import known_answers, known_finals
 from highway_bench.report.choice.columns import COLUMNS, IDENTITY
 from highway_bench.report.choice.ranking import KINDS, depths_of, kind_named, ranking
 from highway_bench.report.choice.table import wide_table
-from highway_bench.results.known import FOLDER
+from highway_bench.results.parquet import FOLDER
 from highway_bench.results.schema import Row
 from highway_bench.success.ladder import NOT_RUN
 from tests.rows import LADDER, frame_of, timed, trained

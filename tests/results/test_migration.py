@@ -5,52 +5,41 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from highway_bench.errors import BadInput
-from highway_bench.results import SCHEMA, Store, database, row
-from highway_bench.results.integrity import ADDED, columns_of
+from highway_bench.results import COLUMNS, SCHEMA, Store, database
+from highway_bench.results.integrity import columns_of
+from tests.results.conftest import filled, some
 
 
 def older_store(path: Path, version: int, digest: str = "a") -> None:
     """A store of schema ``version`` with the rows of one cell."""
-    with Store(path) as store:
-        store.put(
-            digest, [row(digest=digest, metric="time", value=1.0, status="ok", time_utc="2026-01-01", samples="[1.0]")]
-        )
-    with sqlite3.connect(path) as db:
-        for newer in range(version + 1, SCHEMA + 1):
-            for name in ADDED[newer]:
-                db.execute(f'ALTER TABLE "rows" DROP COLUMN "{name}"')
+    filled(path, some(digest, 1.0))
+    with closing(sqlite3.connect(path)) as db, db:
+        for name in set(COLUMNS) - columns_of(version):
+            db.execute(f'ALTER TABLE "rows" DROP COLUMN "{name}"')
         db.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(version),))
-    db.close()
 
 
 def columns_in(path: Path) -> set[str]:
-    with sqlite3.connect(path) as db:
-        names = {name for _, name, *_ in db.execute('PRAGMA table_info("rows")')}
-    db.close()
-    return names
+    with closing(sqlite3.connect(path)) as db:
+        return {name for _, name, *_ in db.execute('PRAGMA table_info("rows")')}
 
 
 @pytest.mark.parametrize("version", range(1, SCHEMA))
-def test_reading_changes_nothing(tmp_path: Path, version: int) -> None:
+def test_reading_changes_nothing_and_writing_migrates_after_a_backup(tmp_path: Path, version: int) -> None:
     path = tmp_path / "s.sqlite"
     older_store(path, version)
     with Store(path, read_only=True) as store:
         (one,) = store.rows()
     assert (one["value"], one["samples"], one["paired"]) == (1.0, "[1.0]", None)
     assert columns_in(path) == columns_of(version)
-
-
-@pytest.mark.parametrize("version", range(1, SCHEMA))
-def test_writing_migrates_after_a_backup(tmp_path: Path, version: int) -> None:
-    path = tmp_path / "s.sqlite"
-    older_store(path, version)
     with Store(path) as store:
-        store.put("b", [row(digest="b", metric="time", value=2.0, status="ok", paired='{"plain": [1.0]}')])
+        store.put("b", some("b", 2.0, paired='{"plain": [1.0]}'))
     with Store(path, read_only=True) as store:
         assert [(one["digest"], one["value"], one["paired"]) for one in store.rows()] == [
             ("a", 1.0, None),

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from highway_bench.errors import BadInput
 from highway_bench.results import (
@@ -22,7 +24,9 @@ from highway_bench.results import (
     import_rows,
     row,
 )
+from highway_bench.results.integrity import ADDED
 from highway_bench.results.parquet import RUNS_KEY, SCHEMA_KEY, ParquetRows, _packed
+from tests.results.conftest import filled
 
 RECORD = {"commit": "abc", "machines": {"cpu": "cpu-a-2c"}, "blocks": {"plain": {"equation": "y = H(x)"}}}
 
@@ -35,11 +39,7 @@ def cell(digest: str, run: str, time: str = "2026-01-01", **values: Any) -> list
 
 
 def fill(path: Path, *cells: list[Row]) -> Path:
-    with Store(path) as store:
-        for rows in cells:
-            store.add_run(rows[0]["run_id"], RECORD | {"digests": [rows[0]["digest"]]})
-            store.put(rows[0]["digest"], rows)
-    return path
+    return filled(path, *cells, **RECORD)
 
 
 def contents(path: Path) -> tuple[list[str], dict[str, Any]]:
@@ -55,6 +55,9 @@ def test_a_store_is_exported_and_imported_unchanged(tmp_path: Path) -> None:
     assert import_rows(tmp_path / "new", tmp_path / "all.parquet") == 2
     assert contents(tmp_path / "new") == contents(path)
     assert import_rows(tmp_path / "new", tmp_path / "all.parquet") == 0
+    metadata = parquet.ParquetFile(tmp_path / "all.parquet").metadata.metadata
+    assert set(metadata) == {SCHEMA_KEY, RUNS_KEY}
+    assert b"equation" not in metadata[RUNS_KEY]  # compressed
     frame = pd.read_parquet(tmp_path / "all.parquet")
     assert list(frame) == list(COLUMNS)
     assert set(frame["protocol"]) == {PROTOCOL}
@@ -108,9 +111,7 @@ def test_a_later_failure_is_in_the_file_of_its_own_run(tmp_path: Path, order: tu
 def test_files_of_older_schemas_are_read(tmp_path: Path) -> None:
     with Store(fill(tmp_path / "s", cell("a", "r1")), read_only=True) as store:
         export(store, tmp_path / "new.parquet")
-    rewritten(
-        tmp_path / "new.parquet", tmp_path / "old.parquet", without=["protocol", "source", "old_digest"], schema=3
-    )
+    rewritten(tmp_path / "new.parquet", tmp_path / "old.parquet", without=ADDED[4] + ADDED[5], schema=3)
     assert import_rows(tmp_path / "imported", tmp_path / "old.parquet") == 1
     with Store(tmp_path / "imported", read_only=True) as store:
         assert {one["protocol"] for one in store.rows()} == {None}
@@ -121,21 +122,17 @@ def rewritten(
     path: Path,
     to: Path,
     *,
-    without: list[str] | None = None,
+    without: tuple[str, ...] = (),
     schema: int | str = SCHEMA,
     runs: bytes | None = None,
     **columns: Any,
 ) -> None:
     """Write the file ``path`` to ``to`` with other metadata, without some columns, or with one value in a column."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     table = parquet.ParquetFile(path).read()
     metadata = table.schema.metadata | {SCHEMA_KEY: str(schema)} | ({} if runs is None else {RUNS_KEY: runs})
     for name, value in columns.items():
         table = table.set_column(table.column_names.index(name), name, pa.array([value] * len(table)))
-    without = without or []
-    parquet.write_table(table.drop_columns(without).replace_schema_metadata(metadata), to)
+    parquet.write_table(table.drop_columns(list(without)).replace_schema_metadata(metadata), to)
 
 
 def test_what_is_no_export_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
@@ -143,9 +140,9 @@ def test_what_is_no_export_is_one_line_and_nothing_is_written(tmp_path: Path) ->
         export(store, tmp_path / "good.parquet")
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "good.parquet").read_bytes()[:-100])
     pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "foreign.parquet")
-    rewritten(tmp_path / "good.parquet", tmp_path / "newer.parquet", without=[], schema=SCHEMA + 1)
-    rewritten(tmp_path / "good.parquet", tmp_path / "lacking.parquet", without=["value"], schema=SCHEMA)
     for name, change in {
+        "newer": {"schema": SCHEMA + 1},
+        "lacking": {"without": ("value",)},
         "status": {"status": "fine"},
         "nan": {"value": float("nan")},
         "infinite": {"high": float("inf")},
@@ -179,13 +176,3 @@ def test_what_is_no_export_is_one_line_and_nothing_is_written(tmp_path: Path) ->
         assert not (tmp_path / "new").exists()
     with pytest.raises(BadInput, match="nothing to import"):
         import_rows(tmp_path / "new")
-
-
-def test_the_records_of_runs_are_compressed(tmp_path: Path) -> None:
-    from pyarrow import parquet
-
-    with Store(fill(tmp_path / "s", cell("a", "r1")), read_only=True) as store:
-        export(store, tmp_path / "one.parquet")
-    metadata = parquet.ParquetFile(tmp_path / "one.parquet").metadata.metadata
-    assert set(metadata) == {SCHEMA_KEY, RUNS_KEY}
-    assert b"equation" not in metadata[RUNS_KEY]

@@ -2,62 +2,41 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.results import COLUMNS, LATER_ATTEMPT, SCHEMA, Row, Store, row
-
-
-def some(digest: str, *values: float | None, time: str = "2026-01-01T00:00:00", **columns: object) -> list[Row]:
-    return [
-        row(
-            **{
-                "digest": digest,
-                "metric": "time",
-                "axis": "step",
-                "index": float(index),
-                "value": value,
-                "time_utc": time,
-                "status": "ok",
-                "run_id": "r",
-                "samples": json.dumps([value]),
-                **columns,
-            }
-        )
-        for index, value in enumerate(values)
-    ]
+from tests.results.conftest import EARLY, LATE, MIDDLE, some
 
 
 def test_rows_come_back_as_they_were_put(tmp_path: Path) -> None:
-    put = some("a", 0.1 + 0.2, None, 1e-300, block="highway", seed=3)
-    with Store(tmp_path / "deep" / "er" / "store.sqlite") as store:
-        store.put("a", put)
-        assert store.rows() == put
-    with Store(tmp_path / "deep" / "er" / "store.sqlite", read_only=True) as store:
-        assert store.rows() == put
+    path, put = tmp_path / "deep" / "er" / "store.sqlite", some("a", 0.1 + 0.2, None, 1e-300, block="highway", seed=3)
+    for read_only in (False, True):
+        with Store(path, read_only=read_only) as store:
+            if not read_only:
+                store.put("a", put)
+            assert store.rows() == put
 
 
-def test_put_replaces_a_cell_whole_or_not_at_all(tmp_path: Path) -> None:
-    with Store(tmp_path / "s") as store:
-        store.put("a", some("a", 1.0, 2.0, 3.0))
-        store.put("b", some("b", 9.0))
-        store.put("a", some("a", 4.0))
-        assert [r["value"] for r in store.rows(digest="a")] == [4.0]
-        for wrong in (some("a", 5.0) * 2, some("b", 5.0), some("a", float("inf")), some("a", float("nan"))):
-            with pytest.raises(ValueError, match=r"cannot be stored: UNIQUE|another digest|not finite"):
-                store.put("a", wrong)
-        assert [r["value"] for r in store.rows()] == [9.0, 4.0]
+def test_put_replaces_a_cell_whole_or_not_at_all(store: Store) -> None:
+    store.put("a", some("a", 1.0, 2.0, 3.0))
+    store.put("b", some("b", 9.0))
+    store.put("a", some("a", 4.0))
+    for wrong in (some("a", 5.0) * 2, some("b", 5.0), some("a", float("inf")), some("a", float("nan"))):
+        with pytest.raises(ValueError, match=r"cannot be stored: UNIQUE|another digest|not finite"):
+            store.put("a", wrong)
+    assert [one["value"] for one in store.rows()] == [9.0, 4.0]
 
 
-def attempt(status: str, time: str = "2026-01-01T00:00:00", **columns: object) -> list[Row]:
+def attempt(status: str, time: str = EARLY, **columns: object) -> list[Row]:
     """Rows of one attempt at cell ``a``: two metrics and a curve where it has a result, two reasons where not."""
     value = None if status in {"crashed", "failed", "oom", "skipped"} else 1.0
     shared = {"digest": "a", "time_utc": time, "status": status, "run_id": f"run {status}", **columns}
@@ -68,125 +47,78 @@ def attempt(status: str, time: str = "2026-01-01T00:00:00", **columns: object) -
     return rows if value is None else [*rows, row(**shared, metric="loss", axis="step", index=1.0, value=value)]
 
 
-def attempts_of(rows: list[Row]) -> list[tuple[str, str, str | None]]:
-    """The attempts behind ``rows``: run, status and axis, each once."""
-    return sorted(
-        {(row["run_id"], row["status"], row["axis"]) for row in rows}
-        - {(row["run_id"], row["status"], "step") for row in rows}
-    )
-
-
-@pytest.mark.parametrize("later", ["crashed", "failed", "oom", "skipped"])
-@pytest.mark.parametrize("result", ["ok", "diverged", "stalled"])
-def test_a_failure_is_put_next_to_a_result(tmp_path: Path, result: str, later: str) -> None:
-    with Store(tmp_path / "s") as store:
-        store.put("a", attempt(result))
-        store.put("a", attempt("timeout"))
-        store.put("a", attempt(later))
-        rows = store.rows()
-        assert rows[:3] == attempt(result)
-        assert [(r["status"], r["message"], r["run_id"], r["axis"], r["value"]) for r in rows[3:]] == [
-            (later, f"why {later}", f"run {later}", LATER_ATTEMPT, None)
-        ]  # one, the last
-        assert store.digests() == {"a": result if later == "skipped" else later}  # a failure is tried again
-        assert store.scalars("a") == {"time": 1.0, "loss": 1.0}
-        again = attempt("ok", run_id="again")
-        store.put("a", again)
-        assert store.rows() == again
-
-
-def test_a_result_replaces_a_failure(tmp_path: Path) -> None:
-    with Store(tmp_path / "s") as store:
-        for status in ("crashed", "skipped", "oom", "diverged", "ok"):
-            store.put("a", attempt(status))
-            assert store.rows() == attempt(status)
-
-
-def test_an_attempt_that_failed_in_part_is_no_result(tmp_path: Path) -> None:
-    with Store(tmp_path / "s") as store:
-        store.put("a", attempt("ok"))
-        ended = attempt("ok", run_id="again")
-        store.put("a", [ended[0], ended[1] | {"status": "failed", "value": None, "message": "value is nan"}])
-        assert store.rows()[:3] == attempt("ok")
-        assert [(r["metric"], r["message"]) for r in store.rows(axis=LATER_ATTEMPT)] == [("loss", "value is nan")]
-
-
-def in_part(time: str = "2026-01-01T00:00:00") -> list[Row]:
+def in_part(time: str = EARLY) -> list[Row]:
     """Rows of an attempt at cell ``a`` of which one metric failed."""
     first, second, *_ = attempt("ok", time, run_id="run in part")
     return [first, second | {"status": "failed", "value": None, "message": "value is nan"}]
 
 
+def attempts_of(rows: list[Row]) -> list[tuple[str, str]]:
+    """The attempts behind ``rows``: the statuses of results, then that of a later attempt."""
+    return sorted({(row["axis"].replace("step", ""), row["status"]) for row in rows})
+
+
+@pytest.mark.parametrize("later", ["crashed", "failed", "oom", "skipped"])
+@pytest.mark.parametrize("result", ["ok", "diverged", "stalled"])
+def test_a_failure_is_put_next_to_a_result(store: Store, result: str, later: str) -> None:
+    for status in (result, "timeout", later):
+        store.put("a", attempt(status))
+    rows = store.rows()
+    assert rows[:3] == attempt(result)
+    assert [(r["status"], r["message"], r["run_id"], r["axis"], r["value"]) for r in rows[3:]] == [
+        (later, f"why {later}", f"run {later}", LATER_ATTEMPT, None)
+    ]  # one, the last
+    assert store.digests() == {"a": result if later == "skipped" else later}  # a failure is tried again
+    assert store.scalars("a") == {"time": 1.0, "loss": 1.0}
+    again = attempt("ok", run_id="again")
+    store.put("a", again)
+    assert store.rows() == again
+
+
+def test_a_result_replaces_a_failure(store: Store) -> None:
+    for status in ("crashed", "skipped", "oom", "diverged", "ok"):
+        store.put("a", attempt(status))
+        assert store.rows() == attempt(status)
+
+
 @pytest.mark.parametrize("later", ["crashed", "skipped"])
-def test_a_part_of_a_result_is_more_than_nothing(tmp_path: Path, later: str) -> None:
-    with Store(tmp_path / "s") as store:
-        store.put("a", attempt(later))
-        store.put("a", in_part())
-        assert store.rows() == in_part()
-        store.put("a", attempt(later))
-        assert store.rows()[:2] == in_part()
-        assert [(r["status"], r["run_id"], r["axis"]) for r in store.rows()[2:]] == [
-            (later, f"run {later}", LATER_ATTEMPT)
-        ]
-        assert store.digests() == {"a": "crashed" if later == "crashed" else "failed"}
-        newer = in_part("2026-01-02T00:00:00")
-        store.put("a", newer)
-        assert store.rows() == newer
-        store.put("a", attempt("ok"))
-        assert store.rows() == attempt("ok")
+def test_a_part_of_a_result_is_more_than_nothing_and_less_than_a_result(store: Store, later: str) -> None:
+    store.put("a", attempt(later))
+    store.put("a", in_part())
+    assert store.rows() == in_part()
+    store.put("a", attempt(later))
+    assert store.rows()[:2] == in_part()
+    assert [(r["status"], r["axis"]) for r in store.rows()[2:]] == [(later, LATER_ATTEMPT)]
+    assert store.digests() == {"a": "crashed" if later == "crashed" else "failed"}
+    newer = in_part(MIDDLE)
+    store.put("a", newer)
+    assert store.rows() == newer
+    store.put("a", attempt("ok"))
+    assert store.rows() == attempt("ok")
+    store.put("a", in_part())
+    assert store.rows()[:3] == attempt("ok")
+    assert [(r["metric"], r["message"]) for r in store.rows(axis=LATER_ATTEMPT)] == [("loss", "value is nan")]
 
 
-@pytest.mark.parametrize("swapped", [False, True])
-@pytest.mark.parametrize("part_is_later", [False, True])
-def test_merging_keeps_a_part_of_a_result(tmp_path: Path, swapped: bool, part_is_later: bool) -> None:
-    days = (LATE, EARLY) if part_is_later else (EARLY, LATE)
-    part, crash = in_part(days[0]), attempt("crashed", days[1])
-    with Store(tmp_path / "here") as into, Store(tmp_path / "there") as other:
-        for store, rows in zip((other, into) if swapped else (into, other), (part, crash), strict=True):
-            store.put("a", rows)
-        into.take(other)
-        assert into.rows()[:2] == part
-        assert [(r["status"], r["axis"]) for r in into.rows()[2:]] == (
-            [] if part_is_later else [("crashed", LATER_ATTEMPT)]
-        )
-        assert into.take(other)[0].changed == 0
-
-
-EARLY, MIDDLE, LATE = (f"2026-01-0{day}T00:00:00" for day in (1, 2, 3))
-CRASHED_LATER = [("run crashed", "crashed", LATER_ATTEMPT), ("run ok", "ok", "")]
+RESULT, STALLED, PART = [("", "ok")], [("", "stalled")], [("", "failed"), ("", "ok")]
+CRASHED, SKIPPED = [(LATER_ATTEMPT, "crashed")], [(LATER_ATTEMPT, "skipped")]
 MERGES = {
-    "a later failure": ([("ok", EARLY)], [("crashed", LATE)], CRASHED_LATER, 1),
-    "an earlier result": ([("crashed", LATE)], [("ok", EARLY)], CRASHED_LATER, 1),
-    "an earlier failure": ([("ok", LATE)], [("crashed", EARLY)], [("run ok", "ok", "")], 0),
-    "a later result": ([("crashed", EARLY)], [("ok", LATE)], [("run ok", "ok", "")], 1),
-    "a later skip": (
-        [("ok", EARLY)],
-        [("skipped", LATE)],
-        [("run ok", "ok", ""), ("run skipped", "skipped", LATER_ATTEMPT)],
-        1,
-    ),
-    "two failures": ([("crashed", EARLY)], [("oom", LATE)], [("run oom", "oom", "")], 1),
-    "two results": ([("ok", EARLY)], [("stalled", LATE)], [("run stalled", "stalled", "")], 1),
-    "a result before a failure": (
-        [("ok", EARLY), ("crashed", LATE)],
-        [("stalled", MIDDLE)],
-        [("run crashed", "crashed", LATER_ATTEMPT), ("run stalled", "stalled", "")],
-        1,
-    ),
-    "a result after a failure": (
-        [("ok", EARLY), ("crashed", MIDDLE)],
-        [("stalled", LATE)],
-        [("run stalled", "stalled", "")],
-        1,
-    ),
-    "a failure that has a result": (
-        [("stalled", LATE)],
-        [("ok", EARLY), ("crashed", MIDDLE)],
-        [("run stalled", "stalled", "")],
-        0,
-    ),
-    "a cell with both": ([], [("ok", EARLY), ("crashed", LATE)], CRASHED_LATER, 1),
-    "the same": ([("ok", EARLY), ("crashed", LATE)], [("ok", EARLY), ("crashed", LATE)], CRASHED_LATER, 0),
+    "a later failure": ([("ok", EARLY)], [("crashed", LATE)], RESULT + CRASHED, 1),
+    "an earlier result": ([("crashed", LATE)], [("ok", EARLY)], RESULT + CRASHED, 1),
+    "an earlier failure": ([("ok", LATE)], [("crashed", EARLY)], RESULT, 0),
+    "a later result": ([("crashed", EARLY)], [("ok", LATE)], RESULT, 1),
+    "a later skip": ([("ok", EARLY)], [("skipped", LATE)], RESULT + SKIPPED, 1),
+    "two failures": ([("crashed", EARLY)], [("oom", LATE)], [("", "oom")], 1),
+    "two results": ([("ok", EARLY)], [("stalled", LATE)], STALLED, 1),
+    "a result before a failure": ([("ok", EARLY), ("crashed", LATE)], [("stalled", MIDDLE)], STALLED + CRASHED, 1),
+    "a result after a failure": ([("ok", EARLY), ("crashed", MIDDLE)], [("stalled", LATE)], STALLED, 1),
+    "a failure that has a result": ([("stalled", LATE)], [("ok", EARLY), ("crashed", MIDDLE)], STALLED, 0),
+    "a cell with both": ([], [("ok", EARLY), ("crashed", LATE)], RESULT + CRASHED, 1),
+    "the same": ([("ok", EARLY), ("crashed", LATE)], [("ok", EARLY), ("crashed", LATE)], RESULT + CRASHED, 0),
+    "a failure of a part": ([("in part", EARLY)], [("crashed", LATE)], PART + CRASHED, 1),
+    "a part of a failure": ([("crashed", LATE)], [("in part", EARLY)], PART + CRASHED, 1),
+    "a later part": ([("crashed", EARLY)], [("in part", LATE)], PART, 1),
+    "a failure before a part": ([("in part", LATE)], [("crashed", EARLY)], PART, 0),
 }
 
 
@@ -196,7 +128,7 @@ def test_merging_keeps_results_and_lists_later_failures(tmp_path: Path, case: st
     with Store(tmp_path / "here") as into, Store(tmp_path / "there") as other:
         for store, attempts in ((into, here), (other, there)):
             for status, time in attempts:
-                store.put("a", attempt(status, time))
+                store.put("a", in_part(time) if status == "in part" else attempt(status, time))
         before = other.rows()
         assert into.take(other)[0].changed == taken
         assert attempts_of(into.rows()) == expected
@@ -204,68 +136,58 @@ def test_merging_keeps_results_and_lists_later_failures(tmp_path: Path, case: st
         assert other.rows() == before
 
 
-def test_filters(tmp_path: Path) -> None:
-    with Store(tmp_path / "s") as store:
-        store.put("a", some("a", 1.0, block="plain"))
-        store.put("b", some("b", 2.0, block="highway", trial=1))
-        assert [r["digest"] for r in store.rows(block="highway")] == ["b"]
-        assert [r["digest"] for r in store.rows(trial=None)] == ["a"]
-        assert [r["digest"] for r in store.rows(block=["plain", "highway"], value=2.0)] == ["b"]
-        assert store.rows(block=[]) == []
-        assert [r["digest"] for r in store.rows(trial=[1, None])] == ["a", "b"]
-        assert [r["digest"] for r in store.rows(digest=["b", *map(str, range(40_000))], trial=[1, None])] == ["b"]
-        with pytest.raises(UnknownName, match="unknown column 'blocks'; did you mean block"):
-            store.rows(blocks="plain")
+def test_filters(store: Store) -> None:
+    store.put("a", some("a", 1.0, block="plain"))
+    store.put("b", some("b", 2.0, block="highway", trial=1))
+    for filters, digests in (
+        ({"block": "highway"}, ["b"]),
+        ({"trial": None}, ["a"]),
+        ({"block": ["plain", "highway"], "value": 2.0}, ["b"]),
+        ({"block": []}, []),
+        ({"trial": [1, None]}, ["a", "b"]),
+        ({"digest": ["b", *map(str, range(40_000))], "trial": [1, None]}, ["b"]),
+    ):
+        assert [one["digest"] for one in store.rows(**filters)] == digests
+    with pytest.raises(UnknownName, match="unknown column 'blocks'; did you mean block"):
+        store.rows(blocks="plain")
 
 
-def test_status_of_a_cell(tmp_path: Path) -> None:
-    with Store(tmp_path / "s") as store:
-        for digest, statuses in {
-            "a": ["ok", "skipped"],
-            "b": ["ok", "diverged"],
-            "c": ["ok", "failed", "stalled"],
-            "d": ["skipped"],
-        }.items():
-            store.put(digest, [some(digest, 1.0, status=status, metric=status)[0] for status in statuses])
-        assert store.digests() == {"a": "ok", "b": "diverged", "c": "failed", "d": "skipped"}
+def test_status_of_a_cell(store: Store) -> None:
+    for digest, statuses in {
+        "a": ["ok", "skipped"],
+        "b": ["ok", "diverged"],
+        "c": ["ok", "failed", "stalled"],
+        "d": ["skipped"],
+    }.items():
+        store.put(digest, [some(digest, 1.0, status=status, metric=status)[0] for status in statuses])
+    assert store.digests() == {"a": "ok", "b": "diverged", "c": "failed", "d": "skipped"}
 
 
-def test_scalars(tmp_path: Path) -> None:
-    with Store(tmp_path / "s") as store:
-        store.put("a", [*some("a", 1.0), row(digest="a", metric="loss", value=0.5, status="ok")])
-        assert store.scalars("a") == {"loss": 0.5}
-
-
-def test_frame(tmp_path: Path) -> None:
-    with Store(tmp_path / "s") as store:
-        empty = store.frame()
-        assert list(empty.columns) == list(COLUMNS)
-        store.put("a", some("a", 1.5, None, depth=10))
-        frame = store.frame(digest="a")
+def test_frame(store: Store) -> None:
+    """It has the rows of every attempt, each with its own columns."""
+    empty = store.frame()
+    assert list(empty.columns) == list(COLUMNS)
+    store.put("a", some("a", 1.0, None, run_id="first", seed=1))
+    store.put("b", some("b", 3.0, run_id="first", seed=2))
+    store.put("a", attempt("crashed"))  # one row, after the cell's result
+    frame = store.frame()
     assert frame.dtypes.map(str).tolist() == empty.dtypes.map(str).tolist()
-    assert frame["depth"].tolist() == [10, 10]
-    assert frame["seq_len"].isna().all()
-    assert frame["value"].isna().tolist() == [False, True]
-    assert frame["samples"].tolist() == ["[1.5]", "[null]"]
+    for filters in ({}, {"value": 3.0}, {"run_id": "run crashed"}, {"seed": [2, None]}, {"run_id": "third"}):
+        frame = store.frame(**filters).astype(object)
+        assert frame.where(frame.notna(), None).to_dict("records") == store.rows(**filters)
 
 
-def test_a_frame_has_the_rows_of_every_attempt_with_their_own_columns(tmp_path: Path) -> None:
-    with Store(tmp_path / "s") as store:
-        store.put("a", some("a", 1.0, 2.0, run_id="first", seed=1))
-        store.put("b", some("b", 3.0, run_id="first", seed=2))
-        store.put("a", attempt("crashed"))  # one row, after the cell's result
-        for filters in ({}, {"value": 2.0}, {"run_id": "run crashed"}, {"seed": [2, None]}, {"run_id": "third"}):
-            frame = store.frame(**filters).astype(object)
-            assert frame.where(frame.notna(), None).to_dict("records") == store.rows(**filters)
+def test_runs(store: Store) -> None:
+    store.add_run("one", {"command": ["run"], "finished": None})
+    store.add_run("two", {"blocks": {"highway": {"equation": "y = H(x)·T(x) + x·(1 − T(x))"}}})
+    store.add_run("one", {"command": ["run"], "finished": "now"})
+    assert list(store.runs()) == ["one", "two"]
+    assert store.runs()["one"]["finished"] == "now"
 
 
-def test_runs(tmp_path: Path) -> None:
-    with Store(tmp_path / "s") as store:
-        store.add_run("one", {"command": ["run"], "finished": None})
-        store.add_run("two", {"blocks": {"highway": {"equation": "y = H(x)·T(x) + x·(1 − T(x))"}}})
-        store.add_run("one", {"command": ["run"], "finished": "now"})
-        assert list(store.runs()) == ["one", "two"]
-        assert store.runs()["one"]["finished"] == "now"
+def in_another_process(code: str) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env)
 
 
 def test_one_writer_and_many_readers(tmp_path: Path) -> None:
@@ -280,21 +202,9 @@ def test_one_writer_and_many_readers(tmp_path: Path) -> None:
                 reader.put("c", some("c", 1.0))
         with pytest.raises(BadInput, match=rf"being written by another run \(process {os.getpid()}\): wait for it"):
             Store(path)
+        done = in_another_process(f"from highway_bench.results import Store; Store({str(path)!r})")
+        assert (done.returncode, "is being written by another run" in done.stderr) == (1, True)
     Store(path).close()
-
-
-def test_writer_in_another_process(tmp_path: Path) -> None:
-    with Store(tmp_path / "s"):
-        code = f"from highway_bench.results import Store; Store({str(tmp_path / 's')!r})"
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
-    assert done.returncode == 1
-    assert "is being written by another run" in done.stderr
 
 
 def garbage(path: Path) -> None:
@@ -302,9 +212,8 @@ def garbage(path: Path) -> None:
 
 
 def foreign(path: Path) -> None:
-    db = sqlite3.connect(path)
-    db.execute("CREATE TABLE songs (title TEXT)")
-    db.close()
+    path.unlink()
+    changed("CREATE TABLE songs (title TEXT)")(path)
 
 
 def truncated(path: Path) -> None:
@@ -314,34 +223,16 @@ def truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:6000])
 
 
-def newer(path: Path) -> None:
-    with_schema(path, str(SCHEMA + 1))
+def changed(sql: str) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute(sql)
+
+    return change
 
 
-def older_than_any(path: Path) -> None:
-    with_schema(path, "0")
-
-
-def of_no_number(path: Path) -> None:
-    with_schema(path, "²")
-
-
-def with_schema(path: Path, schema: str) -> None:
-    with Store(path):
-        pass
-    db = sqlite3.connect(path)
-    with db:
-        db.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (schema,))
-    db.close()
-
-
-def other_columns(path: Path) -> None:
-    with Store(path):
-        pass
-    db = sqlite3.connect(path)
-    with db:
-        db.execute('ALTER TABLE "rows" DROP COLUMN "dtype"')
-    db.close()
+def with_schema(schema: object) -> Callable[[Path], None]:
+    return changed(f"UPDATE meta SET value = '{schema}' WHERE name = 'schema'")
 
 
 def test_a_file_without_tables_becomes_a_store_when_opened_for_writing(tmp_path: Path) -> None:
@@ -361,23 +252,23 @@ def test_a_file_without_tables_becomes_a_store_when_opened_for_writing(tmp_path:
         (garbage, "file is not a database"),
         (foreign, "is a database, but no highway_bench store"),
         (truncated, "malformed"),
-        (newer, f"has schema {SCHEMA + 1}, this version reads up to {SCHEMA}: update highway_bench"),
-        (older_than_any, "has schema 0, which never existed; it is damaged"),
-        (of_no_number, "does not say which schema it has"),
-        (other_columns, f"columns of its rows are not those of schema {SCHEMA}"),
+        (with_schema(SCHEMA + 1), f"has schema {SCHEMA + 1}, this version reads up to {SCHEMA}: update highway_bench"),
+        (with_schema(0), "has schema 0, which never existed; it is damaged"),
+        (with_schema("²"), "does not say which schema it has"),
+        (changed('ALTER TABLE "rows" DROP COLUMN "dtype"'), f"columns of its rows are not those of schema {SCHEMA}"),
     ],
 )
 def test_file_that_is_no_store(tmp_path: Path, spoil: Callable[[Path], None], message: str, read_only: bool) -> None:
     path = tmp_path / "s.sqlite"
+    Store(path).close()
     spoil(path)
     before = path.read_bytes()
-    with pytest.raises(BadInput, match=message) as caught:
-        Store(path, read_only=read_only).rows()
+    for _ in range(2):  # the first one lets the lock go
+        with pytest.raises(BadInput, match=message) as caught:
+            Store(path, read_only=read_only).rows()
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
     assert path.read_bytes() == before
-    with pytest.raises(BadInput, match=message):  # and the lock was let go
-        Store(path).rows()
 
 
 def test_path_that_cannot_be_a_store(tmp_path: Path) -> None:
@@ -393,5 +284,4 @@ def test_path_that_cannot_be_a_store(tmp_path: Path) -> None:
 
 def test_reading_results_takes_no_torch() -> None:
     code = "import sys, highway_bench.results; sys.exit('torch' in sys.modules or 'pandas' in sys.modules)"
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    assert subprocess.run([sys.executable, "-c", code], check=False, env=env).returncode == 0
+    assert in_another_process(code).returncode == 0

@@ -1,8 +1,9 @@
 """Ray engine: runs jobs on the nodes of a Ray cluster. Placement, back-pressure and retries after a loss are Ray's.
 
 A job is a Ray task that reserves its cores and memory, or its share of a GPU; one that must run alone reserves a whole
-node. The results of its cells stream back as they end (see ``_node``). Jobs and results travel as JSON; the package and
-the modules of plug-ins go to the nodes as ``py_modules``, so that a node needs the libraries only, and no network.
+node. The results of its cells stream back as they end (see ``_nodes``). Jobs and results travel as JSON; the package
+and the modules of plug-ins go to the nodes as ``py_modules``, so that a node needs the libraries only, and no
+network.
 
 Two things are ours. ``run`` submits at most ``WAITING`` jobs a core, or ``workers`` jobs, of each placement: Ray holds
 what is submitted in this process, whose memory would grow with the cells of a sweep. ``_give_up`` ends the cells that
@@ -28,10 +29,11 @@ from typing import Any, Self
 from highway_bench.by_value import PICKLED
 from highway_bench.data.batches import copy_of
 from highway_bench.errors import BadInput, HighwayBenchError
-from highway_bench.execution.engines import _node, register_engine
-from highway_bench.execution.engines._cluster_nodes import (
+from highway_bench.execution.engines import register_engine
+from highway_bench.execution.engines._nodes import (
     NODE,
     POLL,
+    CheckpointFiles,
     ClusterNode,
     asked_nodes,
     cores_of,
@@ -39,10 +41,10 @@ from highway_bench.execution.engines._cluster_nodes import (
     gpus_of,
     imported_ray,
     living_nodes,
+    measure,
     memory_of,
 )
-from highway_bench.execution.engines._gpus import gpu_share
-from highway_bench.execution.engines._pool import WorkerKind
+from highway_bench.execution.engines._pool import WorkerKind, gpu_share
 from highway_bench.execution.job import Began, CellResult, Ended, Job
 from highway_bench.provenance import identity
 from highway_bench.provenance.free_memory import PROCESS_BYTES
@@ -221,7 +223,7 @@ class RayEngine:
             ) from error
         except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             raise BadInput(f"no connection to the Ray cluster {where}: {first_line(error)}") from error
-        self._measure = ray.remote(_node.measure)  # once: Ray sends every such function to the cluster
+        self._measure = ray.remote(measure)  # once: Ray sends every such function to the cluster
         self._checkpoints.clear()
         self._copies.clear()
 
@@ -272,7 +274,7 @@ class RayEngine:
         if job.checkpoints is not None:
             if job.checkpoints not in self._checkpoints:
                 here = {NODE: ray.get_runtime_context().get_node_id()}
-                actor = ray.remote(_node.CheckpointFiles).options(num_cpus=0, label_selector=here, **NO_EVENTS)
+                actor = ray.remote(CheckpointFiles).options(num_cpus=0, label_selector=here, **NO_EVENTS)
                 self._checkpoints[job.checkpoints] = actor.remote(str(job.checkpoints))
             checkpoints = self._checkpoints[job.checkpoints]
         needed = copies_of(job)

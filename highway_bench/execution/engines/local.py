@@ -4,7 +4,7 @@ A pool runs jobs of one ``WorkerKind`` (task, mode, threads, …): the memory tr
 compiled cells. A pool is reused while jobs of its kind follow, because a new worker must import torch. Jobs that run
 through other modules get a new pool, whose workers read the source of these modules before any import (see
 ``SourceCheck``). A job that must run alone has a pool of one worker, and no other job runs meanwhile, except captured
-steps on other GPUs. Jobs on GPUs have one pool for each GPU (see ``_gpus``).
+steps on other GPUs. Jobs on GPUs have one pool for each GPU (see ``_pool``).
 
 Time-outs are measured here, by a clock that no change of the system's time moves; the pool's own would follow it.
 """
@@ -25,14 +25,12 @@ from typing import Any, Final, Self
 import psutil
 from pebble import ProcessExpired
 
-from highway_bench.errors import BadInput, HighwayBenchError
+from highway_bench.errors import HighwayBenchError
 from highway_bench.execution import worker
 from highway_bench.execution.engines import register_engine
-from highway_bench.execution.engines._gpus import gpu_share
-from highway_bench.execution.engines._pool import Pool, WorkerKind
-from highway_bench.execution.failure import death, failure
+from highway_bench.execution.engines._pool import Pool, WorkerKind, gpu_share
+from highway_bench.execution.failure import death, failure, oom_kills
 from highway_bench.execution.job import Began, CellResult, Ended, Job
-from highway_bench.execution.memory import oom_kills
 from highway_bench.os_names import SIGKILL, without_ctrl_c
 from highway_bench.provenance.free_memory import PROCESS_BYTES, usable_bytes
 from highway_bench.provenance.machine import cores
@@ -44,10 +42,6 @@ STARTS = 3  # successive times that workers may die before they take a job
 ROUNDING = 1e-9  # of shares of a GPU
 ALL_MEMORY: Final = 2**62  # bytes of a job that runs while no other takes memory
 STARTING = 600.0  # seconds in which a worker must take its job: importing torch from a busy disk takes minutes
-
-
-class WorkersUnusable(HighwayBenchError):
-    """Worker processes die, or hang, before they can take a job."""
 
 
 class PoolBroken(Exception):
@@ -101,14 +95,12 @@ class Running:
 @register_engine("local")
 class LocalEngine:
     """Runs jobs in ``workers`` processes at a time (by default, one per core that this process may use), on a CPU or on
-    every GPU of the first one's model. Raises ``BadInput`` for fewer than one.
+    every GPU of the first one's model.
 
     ``expected`` are modules that jobs of later calls run through: workers are ready for these jobs too.
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        if workers is not None and workers < 1:
-            raise BadInput(f"workers must be at least 1, not {workers}")
         self.workers = workers or cores()
         self.expected: frozenset[str] = frozenset()
         self._folder = Path(tempfile.mkdtemp(prefix="highway-bench-"))
@@ -131,7 +123,7 @@ class LocalEngine:
     def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
         """Run ``jobs``, kind by kind. Every cell of every job ends exactly once.
 
-        Raises ``WorkersUnusable`` where no worker lives long enough to take a job.
+        Raises ``HighwayBenchError`` where no worker lives long enough to take a job.
         """
         kinds: dict[WorkerKind, deque[Job]] = {}
         for job in jobs:
@@ -175,7 +167,7 @@ class LocalEngine:
             except PoolBroken as broken:
                 deaths += 1
                 if deaths == STARTS:
-                    raise WorkersUnusable(
+                    raise HighwayBenchError(
                         "worker processes die or hang before they can take a job: no plug-in may exit Python"
                     ) from None
                 self._replace(broken.pool, queue)

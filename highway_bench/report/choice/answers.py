@@ -18,7 +18,7 @@ from highway_bench.report.choice.columns import AGREES, BITS, COLUMNS, CONTRADIC
 from highway_bench.report.choice.costs import Costs
 from highway_bench.report.choice.table import LOG_EQUAL, WideRow, add_differences, finals_of, wide_table
 from highway_bench.report.format import counted
-from highway_bench.results.known import FINALS, FOLDER, PLAIN, TABLE, known
+from highway_bench.results.parquet import FINALS, FOLDER, PLAIN, TABLE, known
 from highway_bench.success.ladder import NOT_RUN
 
 COLUMN: Final = ("kind", "data", "depth", "protocol")

@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any, Final, NamedTuple
 
 from highway_bench.cell import Cell
-from highway_bench.plan.matched import matched
+from highway_bench.plan.expand import matched
 from highway_bench.plan.settings import FRESH_SEEDS, MORE_SEEDS
 from highway_bench.success.ladder import TRAINS, verdict
 from highway_bench.success.rates import GRID, Fresh, LossByRun, chosen_rate, counting, next_lower, size, wants_lower

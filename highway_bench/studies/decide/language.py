@@ -21,7 +21,7 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.measure.paired import leaders
 from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
-from highway_bench.plan.matched import matched
+from highway_bench.plan.expand import matched
 from highway_bench.plan.plan import RunResult
 from highway_bench.plan.settings import LANGUAGE
 from highway_bench.studies.decide.candidate import REFERENCE, TUNING_SEEDS, Candidate, Trainings, around, starts_of

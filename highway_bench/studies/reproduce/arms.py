@@ -18,7 +18,7 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.frames.rows import rows_of
 from highway_bench.frames.trainability import edge, training_runs
-from highway_bench.plan.matched import matched
+from highway_bench.plan.expand import matched
 from highway_bench.report import columns as column
 from highway_bench.report.format import three
 from highway_bench.results.schema import OUTCOMES

@@ -16,7 +16,7 @@ from highway_bench.errors import BadInput
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
 from highway_bench.execution.runner import Summary
-from highway_bench.execution.schedule import FAILED, Rerun, Schedule, with_needs
+from highway_bench.execution.schedule import FAILED, Schedule, is_named, with_needs
 from highway_bench.frames.rows import prepared
 from highway_bench.plan.estimate import Estimate
 from highway_bench.plan.plan import AnyPath, Plan, RunResult, opened
@@ -136,7 +136,7 @@ def reproduce(
             on_round(len(parts) + 1, len(new))
             part = Plan(tuple(new), reproduction.plugins)
             cells |= dict.fromkeys(part.needs)
-            again = rerun if any(map(Rerun(rerun).names, part.needs)) else FAILED
+            again = rerun if any(is_named(rerun, cell) for cell in part.needs) else FAILED
             parts.append(
                 part.run(
                     results,
