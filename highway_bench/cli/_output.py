@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from highway_bench.measure.statistics import IntervalEstimate
-    from highway_bench.report.columns import Head, Shown
+    from highway_bench.report.columns import Heading, TextTable
 
 JSON_SCHEMA = 5  # of what --json prints; raised when a key goes, or when its type or meaning changes
 PIPED_WIDTH = 160  # columns where the output is no terminal
@@ -38,7 +38,7 @@ class Table:
     note: str | None = None
 
 
-Printed: TypeAlias = "str | Path | Table | Shown"  # what a result is printed by: lines of text, or a table
+Printed: TypeAlias = "str | Path | Table | TextTable"  # what a result is printed by: lines of text, or a table
 
 
 def show(
@@ -109,7 +109,7 @@ def bounds(estimate: IntervalEstimate) -> dict[str, float | None]:
     return finite({"value": estimate.value, "low": estimate.low, "high": estimate.high})
 
 
-def write_tables(tables: Sequence[Shown], path: Path) -> None:
+def write_tables(tables: Sequence[TextTable], path: Path) -> None:
     """Write ``tables`` to ``path``: as LaTeX if the name of the file ends in ``.tex``, else in Markdown.
 
     Raises ``BadInput`` if the file cannot be written.
@@ -120,7 +120,7 @@ def write_tables(tables: Sequence[Shown], path: Path) -> None:
     if path.suffix == ".tex":
         lines = [latex(one) for one in tables]
     else:
-        explained: set[Head] = set()
+        explained: set[Heading] = set()
         lines = [line for one in tables for line in (f"## {one.title}", "", *shown_lines(one, explained), "")]
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)

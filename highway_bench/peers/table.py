@@ -8,7 +8,7 @@ from highway_bench.frames.cells import by_cell
 from highway_bench.frames.costs import gap
 from highway_bench.frames.rows import of_task, recipe_of
 from highway_bench.report import columns as column
-from highway_bench.report.columns import Record, Shown
+from highway_bench.report.columns import Record, TextTable
 from highway_bench.report.format import NONE
 from highway_bench.report.ratio import is_decided, quoted
 
@@ -42,7 +42,7 @@ def verdict(value: float, low: float, high: float) -> str:
     return "faster" if high < 1 else "slower" if low > 1 else "no difference detected"
 
 
-def peer_tables(table: pd.DataFrame) -> list[Shown]:
+def peer_tables(table: pd.DataFrame) -> list[TextTable]:
     """One printed table for each connection and family."""
     columns = [
         column.computed("peer", named, is_number=False),

@@ -15,7 +15,7 @@ from highway_bench.frames.results import Results
 from highway_bench.frames.rows import Runs
 from highway_bench.report.choice.answers import answers, this_machine
 from highway_bench.report.choice.lines import measured_here, taken
-from highway_bench.report.columns import Head, Shown
+from highway_bench.report.columns import Heading, TextTable
 from highway_bench.report.task_tables import depth_table, failure_table, task_tables
 
 BRIEF: Final = 18
@@ -54,9 +54,9 @@ def print_summary(rows: pd.DataFrame | Results, console: Console, runs: Runs | N
         print_table(failed, console)
 
 
-def print_tables(tables: Iterable[Shown], console: Console) -> None:
+def print_tables(tables: Iterable[TextTable], console: Console) -> None:
     """Print several tables, each heading's hint once."""
-    explained: set[Head] = set()
+    explained: set[Heading] = set()
     for shown in tables:
         console.print()
         print_table(shown, console)
@@ -64,7 +64,7 @@ def print_tables(tables: Iterable[Shown], console: Console) -> None:
         explained.update(shown.heads)
 
 
-def print_table(shown: Shown, console: Console) -> None:
+def print_table(shown: TextTable, console: Console) -> None:
     """Print one table. Brackets in names are text, not markup."""
     terminal.print_table(
         console,
@@ -78,7 +78,7 @@ def print_table(shown: Shown, console: Console) -> None:
         console.print(f"and {shown.left_out:,} more", highlight=False)
 
 
-def explain(heads: Iterable[Head], console: Console) -> None:
+def explain(heads: Iterable[Heading], console: Console) -> None:
     """Print the hints of headings, which the page shows as tool tips."""
     hints = "; ".join(f"{head.text}: {head.hint}" for head in heads if head.hint)
     if hints:

@@ -16,7 +16,7 @@ from highway_bench.frames.results import Results
 from highway_bench.provenance.machine import labels
 from highway_bench.report.choice.answers import answers
 from highway_bench.report.choice.screen import ScreenData, screen
-from highway_bench.report.columns import Shown
+from highway_bench.report.columns import TextTable
 from highway_bench.report.figures import NothingToShow, Picture, every_figure, svg_text
 from highway_bench.report.format import counted
 from highway_bench.report.provenance import provenance_of
@@ -59,7 +59,7 @@ def write_page(
     path: Path,
     shown: ScreenData,
     subtitle: str,
-    tables: Iterable[Shown],
+    tables: Iterable[TextTable],
     pictures: Sequence[Drawn] = (),
     history: str = "",
 ) -> Path:

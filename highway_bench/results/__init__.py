@@ -5,7 +5,7 @@ from highway_bench.results.export import compact, export, export_runs, import_ro
 from highway_bench.results.salvage import Salvaged, salvage
 from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES, PROTOCOL, SCHEMA, Row, Status, row
 from highway_bench.results.store import Store
-from highway_bench.results.taking import Taken
+from highway_bench.results.taking import MergeCounts
 
 __all__ = [
     "COLUMNS",
@@ -15,11 +15,11 @@ __all__ = [
     "PROTOCOL",
     "SCHEMA",
     "DiskError",
+    "MergeCounts",
     "Row",
     "Salvaged",
     "Status",
     "Store",
-    "Taken",
     "compact",
     "export",
     "export_runs",

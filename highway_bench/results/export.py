@@ -14,7 +14,7 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.results.parquet import ParquetRows, parquet_files, runs_in, write_parquet
 from highway_bench.results.schema import COLUMNS, JSON_KINDS, Row
 from highway_bench.results.store import Store
-from highway_bench.results.taking import Taken
+from highway_bench.results.taking import MergeCounts
 from highway_bench.writing import writing
 
 PARQUET: Final = ".parquet"
@@ -121,7 +121,7 @@ def compact(folder: str | os.PathLike[str]) -> Path:
     return target
 
 
-def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> list[Taken]:
+def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> list[MergeCounts]:
     """Add the cells and runs of the stores ``others`` to the store ``into``, and return what was taken of each.
 
     Of a cell that several stores have, the newest result is stored, and a failure never replaces it. ``into`` is

@@ -34,7 +34,7 @@ from highway_bench.results.schema import (
     Status,
     worst,
 )
-from highway_bench.results.taking import Rows, Taken, attempts_in, stored
+from highway_bench.results.taking import MergeCounts, Rows, attempts_in, stored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -239,7 +239,7 @@ class Store:
                 self._db.execute("VACUUM")
         return removed
 
-    def take(self, *others: Rows) -> list[Taken]:
+    def take(self, *others: Rows) -> list[MergeCounts]:
         """Add the runs of ``others``, and their cells that are missing or older here; what was taken of each.
 
         A cell has its newest result afterwards, and the last later attempt that measured less. One transaction adds
@@ -249,7 +249,7 @@ class Store:
             here = self.times()
             return [self._take(other, here) for other in others]
 
-    def _take(self, other: Rows, here: dict[str, set[str]]) -> Taken:
+    def _take(self, other: Rows, here: dict[str, set[str]]) -> MergeCounts:
         """As ``take``; ``here`` are this store's times, which follow."""
         there = other.times()
         added = there.keys() - here.keys()
@@ -272,7 +272,7 @@ class Store:
         for run_id, provenance in other.runs().items():
             if run_id not in runs or (provenance.get("finished") and not runs[run_id].get("finished")):
                 self._add_run(run_id, provenance)
-        return Taken(**counts)
+        return MergeCounts(**counts)
 
     def values(self, digests: Collection[str]) -> Iterator[tuple[Any, ...]]:
         """The rows of these cells, each as its values in the order of ``COLUMNS``."""

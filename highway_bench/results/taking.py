@@ -65,7 +65,7 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True)
-class Taken:
+class MergeCounts:
     """Cells of another store: ``added`` here, ``replaced`` what was here, the ``same`` as here, or ``older`` than here
     and left out."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.results import COLUMNS, Row, Store, Taken, export, export_runs, merge, row
+from highway_bench.results import COLUMNS, MergeCounts, Row, Store, export, export_runs, merge, row
 
 EARLY, LATE = "2026-01-01T00:00:00.000000+00:00", "2026-01-02T00:00:00.000000+00:00"
 
@@ -97,18 +97,18 @@ def test_merge_keeps_the_later_of_two_and_everything_else(tmp_path: Path) -> Non
     into = fill(tmp_path / "into", one("both", 1.0, EARLY), one("mine", 2.0, LATE, "mine"), run="mine")
     first = fill(tmp_path / "first", one("both", 3.0, LATE, "theirs"), one("mine", 4.0, EARLY), run="theirs")
     second = fill(tmp_path / "second", one("new", 5.0), run="third")
-    assert merge(into, first, second) == [Taken(replaced=1, older=1), Taken(added=1)]
+    assert merge(into, first, second) == [MergeCounts(replaced=1, older=1), MergeCounts(added=1)]
     with Store(into, read_only=True) as store:
         assert {r["digest"]: r["value"] for r in store.rows()} == {"both": 3.0, "mine": 2.0, "new": 5.0}
         assert set(store.runs()) == {"mine", "theirs", "third"}
     with Store(first, read_only=True) as store:
         assert len(store.rows()) == 2
-    assert merge(into, first, second) == [Taken(same=1, older=1), Taken(same=1)]
+    assert merge(into, first, second) == [MergeCounts(same=1, older=1), MergeCounts(same=1)]
 
 
 def test_merge_into_a_new_store(tmp_path: Path) -> None:
     first = fill(tmp_path / "first", one("a", 1.0))
-    assert merge(tmp_path / "into", first) == [Taken(added=1)]
+    assert merge(tmp_path / "into", first) == [MergeCounts(added=1)]
 
 
 def test_merge_checks_all_before_it_writes(tmp_path: Path) -> None:
