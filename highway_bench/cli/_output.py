@@ -6,43 +6,29 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
-from highway_bench import terminal
-from highway_bench.json_values import finite
-from highway_bench.writing import writing
+from highway_bench.errors import writing
+from highway_bench.terminal import Heading, TextTable, finite, print_part, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from highway_bench.measure.statistics import IntervalEstimate
-    from highway_bench.report.columns import Heading, TextTable
 
 JSON_SCHEMA = 5  # of what --json prints; raised when a key goes, or when its type or meaning changes
 PIPED_WIDTH = 160  # columns where the output is no terminal
 MOST_NAMED = 20  # cells that failed, or ended otherwise than expected, that are printed one by one
 
-
-@dataclass(frozen=True)
-class Table:
-    """A table for people; the columns named in ``right`` are numbers."""
-
-    title: str
-    heads: Sequence[str]
-    rows: Iterable[Sequence[object]]
-    right: Sequence[str] = ()
-    note: str | None = None
-
-
-Printed: TypeAlias = "str | Path | Table | TextTable"  # what a result is printed by: lines of text, or a table
+Printed: TypeAlias = str | Path | TextTable
+"""What a result is printed by: lines of text, and tables."""
 
 
 def show(
-    data: Mapping[str, Any] | Callable[[], Mapping[str, Any]], parts: str | Path | Iterable[Printed], *, as_json: bool
+    data: Mapping[str, Any] | Callable[[], Mapping[str, Any]], parts: Printed | Iterable[Printed], *, as_json: bool
 ) -> None:
     """Print a result on stdout: its ``data`` as JSON, or its ``parts`` for people.
 
@@ -52,21 +38,25 @@ def show(
     if as_json:
         print_json(data() if callable(data) else data)
         return
-    for part in [parts] if isinstance(parts, str | Path) else parts:
-        if isinstance(part, str | Path):
-            typer.echo(terminal.printable(str(part), "\n"))
-        elif isinstance(part, Table):
-            print_table(part.title, part.heads, part.rows, right=part.right, note=part.note)
+    for part in [parts] if isinstance(parts, Printed) else parts:
+        if isinstance(part, TextTable):
+            print_part(part, console())
         else:
-            from highway_bench.report.console import print_table as print_shown
+            typer.echo(printable(str(part), "\n"))
 
-            print_shown(part, console())
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """``data`` as one JSON object on stdout, behind the number of its schema; paths are printed as text.
+
+    Raises ``TypeError`` for any other value that JSON lacks: a number that JSON does not know must not become text.
+    """
+    typer.echo(json.dumps({"schema": JSON_SCHEMA, **data}, indent=2, allow_nan=False, default=os.fspath))
 
 
 def notes(lines: Iterable[str]) -> None:
     """Print ``lines`` on stderr, which is no part of a result."""
     for line in lines:
-        typer.echo(terminal.printable(line), err=True)
+        typer.echo(printable(line), err=True)
 
 
 def console() -> Console:
@@ -77,31 +67,12 @@ def console() -> Console:
     return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
-def print_table(
-    title: str,
-    heads: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    *,
-    right: Sequence[str] = (),
-    note: str | None = None,
-) -> None:
-    """A table on stdout; the columns named in ``right`` are numbers. Text is printed as it is, without markup."""
-    terminal.print_table(
-        console(),
-        title,
-        heads,
-        [["" if value is None else str(value) for value in row] for row in rows],
-        [head in right for head in heads],
-        note or "",
-    )
-
-
-def print_json(data: Mapping[str, Any]) -> None:
-    """``data`` as one JSON object on stdout, behind the number of its schema; paths are printed as text.
-
-    Raises ``TypeError`` for any other value that JSON lacks: a number that JSON does not know must not become text.
-    """
-    typer.echo(json.dumps({"schema": JSON_SCHEMA, **data}, indent=2, allow_nan=False, default=os.fspath))
+def text_table(
+    title: str, heads: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = (), note: str = ""
+) -> TextTable:
+    """A table of values under ``heads``; the columns named in ``right`` are numbers, and None is left empty."""
+    entries = tuple(tuple("" if value is None else str(value) for value in row) for row in rows)
+    return TextTable("", title, tuple(Heading(head, number=head in right) for head in heads), entries, note)
 
 
 def bounds(estimate: IntervalEstimate) -> dict[str, float | None]:

@@ -1,29 +1,19 @@
-"""``highway-bench list``, ``show``, ``new-block`` and ``check``: what can be measured, and a block of one's own."""
+"""``highway-bench list``, ``data`` and ``show``: what can be measured, and a network of it."""
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from highway_bench.cli._options import AsJson, BlockName, BlockOptions, FamilyOptions, Plugins, assignments
-from highway_bench.cli._output import Printed, Table, show
-from highway_bench.errors import HighwayBenchError
+from highway_bench.cli._output import Printed, show, text_table
 
 if TYPE_CHECKING:
-    from highway_bench.block_check import CheckResult
     from highway_bench.network_summary import NetworkSummary
-    from highway_bench.scaffold import NewBlock
-
-
-class CheckFailed(HighwayBenchError):
-    """The block violates the contract."""
 
 
 class Section(StrEnum):
@@ -95,7 +85,7 @@ def tables_of(entries: Mapping[str, Sequence[Mapping[str, Any]]], unknown: Colle
             yield ""
         columns = {title: key for title, key in COLUMNS[section].items() if key not in unknown}
         rows = [[text_of(entry[key]) for key in columns.values()] for entry in found]
-        yield Table(section, list(columns), rows, right=["outputs"])
+        yield text_table(section, list(columns), rows, right=["outputs"])
 
 
 def text_of(value: Any) -> str:
@@ -158,7 +148,7 @@ def network(summary: NetworkSummary) -> Iterator[Printed]:
         )
         for layer in summary.layers
     ]
-    yield Table(
+    yield text_table(
         f"Layers, depth {summary.depth}",
         ["module", "kind", "output", "parameters", "FLOP", "times"],
         rows,
@@ -167,7 +157,7 @@ def network(summary: NetworkSummary) -> Iterator[Printed]:
     )
     yield ""
     summaries = [summary] + ([summary.equal] if summary.equal else [])
-    yield Table(
+    yield text_table(
         "Totals",
         ["block", "width", "parameters a layer", "parameters", "FLOP a layer", "FLOP"],
         [
@@ -193,100 +183,103 @@ def note_on(summary: NetworkSummary) -> str:
     return f"{summary.block} has the width that gives it plain's {cost} a layer, to {summary.mismatch:+.1%}. {text}"
 
 
-def shape(sizes: tuple[int, ...]) -> str:
+def shape(sizes: Sequence[int]) -> str:
     """(16, 28, 28) as 16 × 28 × 28."""
-    return " × ".join(map(str, sizes))
+    return " × ".join(f"{size:,}" for size in sizes)
 
 
-def new_block(
-    name: Annotated[str, typer.Argument(help="Lower-case words joined by '-', such as my-gate.")],
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where to write it; by default, among the package's blocks in its "
-            "source checkout, elsewhere in this folder."
-        ),
-    ] = None,
-    json: AsJson = False,
-) -> None:
-    """Write the file of a new block.
+DataOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="K=V", help="An option of the data set, such as corpus=tweets. May be repeated."),
+]
 
-    It works unchanged, and has one equation to edit.
+
+def list_data(plugin: Plugins = None, json: AsJson = False) -> None:
+    """List the data sets.
+
+    Shows what is missing of each, and the folders that are searched.
     """
-    from highway_bench import scaffold
+    from highway_bench.catalogue import catalogue
+    from highway_bench.data import cache_folder, data_folder
+    from highway_bench.plugins import load_plugins
 
-    written = scaffold.new_block(name, folder)
-    data = {"name": written.name, "file": written.path, "in_tree": written.in_tree}
-    show(data, next_steps(written), as_json=json)
-
-
-def next_steps(written: NewBlock) -> Iterator[Printed]:
-    """Where the file is, and the commands that use it."""
-    name, path = written.name, written.path.resolve()
-    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    plugin = "" if written.in_tree else f" --plugin {shown}"
-    yield f"{shown}\n"
-    yield "Edit the line marked 'the equation', and the texts that describe it. Then:\n"
-    yield f"  highway-bench check {name}{plugin}"
-    yield f"  highway-bench run --profile smoke --block plain --block {name}{plugin}"
-    if not written.in_tree:
-        yield (
-            f'\nIn your own package, the entry point\n\n  [project.entry-points."highway_bench.blocks"]\n'
-            f'  {name} = "your_package.{written.path.stem}"\n\nregisters it without --plugin.'
-        )
+    load_plugins(plugin or [])
+    entries, given = catalogue("datasets"), data_folder()
+    columns = {**COLUMNS[Section.DATASETS], "missing": "missing"}
+    rows = [[entry[key] for key in columns.values()] for entry in entries]
+    first = given or "the one that HIGHWAY_BENCH_DATA names (it is not set)"
+    show(
+        {"data_folder": given, "cache_folder": cache_folder(), "datasets": entries},
+        [text_table("Data sets", list(columns), rows), f"\nfolders searched: {first}, then {cache_folder()}"],
+        as_json=json,
+    )
 
 
-def check(
-    name: BlockName,
-    family: Annotated[
-        list[str] | None,
-        typer.Option(help="Families, wildcards too, or your own layer as module:factory; by default, all."),
-    ] = None,
+def fetch_data(
+    name: Annotated[str, typer.Argument(help="The data set, as in 'highway-bench data list'.")],
+    option: DataOptions = None,
     plugin: Plugins = None,
     json: AsJson = False,
 ) -> None:
-    """Check a block against the contract.
+    """Download the files of a data set.
 
-    Tests the block in every family and says what to correct. Takes about a minute on a CPU.
+    They come from where they are published, and go into the cache folder.
     """
-    from rich.progress import track
-
-    from highway_bench.block_check import check_block
-    from highway_bench.blocks import blocks
-    from highway_bench.execution.progress import stderr_console
-    from highway_bench.families import select_families
+    from highway_bench.data import make_dataset
     from highway_bench.plugins import load_plugins
 
-    began = time.perf_counter()
     load_plugins(plugin or [])
-    blocks.get(name)
-    chosen = select_families(*(family or ["*"]))
-    console = stderr_console()
-    results = [
-        result
-        for one in track(chosen, f"checking {name}", console=console, transient=True, disable=not console.is_terminal)
-        for result in check_block(name, in_families=[one])
+    dataset = make_dataset(name, **assignments("--option", option))
+    folder = None if dataset.missing() is None else dataset.fetch()
+    text = f"nothing is missing: {name} is here already" if folder is None else f"{name}: {folder}"
+    show({"name": name, "fetched": folder}, text, as_json=json)
+
+
+def check_data(
+    names: Annotated[list[str] | None, typer.Argument(help="Data sets; by default, all that are complete.")] = None,
+    option: DataOptions = None,
+    plugin: Plugins = None,
+    json: AsJson = False,
+) -> None:
+    """Load data sets and print their sizes.
+
+    Loading verifies their files.
+    """
+    from highway_bench.catalogue import catalogue
+    from highway_bench.data import datasets, make_dataset
+    from highway_bench.plugins import load_plugins
+
+    load_plugins(plugin or [])
+    complete = (entry["name"] for entry in catalogue("datasets") if entry["missing"] is None)
+    options = assignments("--option", option)
+    results: list[dict[str, Any]] = []
+    for name in datasets.select(*names) if names else complete:
+        dataset = make_dataset(name, **options)
+        train, test = dataset.load()
+        results.append(
+            {
+                "name": name,
+                "train": list(train.inputs.shape),
+                "test": list(test.inputs.shape),
+                "input": dataset.input_kind,
+                "target": dataset.target_kind,
+                "outputs": dataset.outputs,
+                "chance_loss": dataset.chance_loss,
+                "chance_accuracy": dataset.chance_accuracy,
+            }
+        )
+    rows = [
+        [
+            *(one["name"], shape(one["train"]), shape(one["test"]), f"{one['target']}, {one['outputs']}"),
+            *("" if one[chance] is None else f"{one[chance]:.3g}" for chance in ("chance_loss", "chance_accuracy")),
+        ]
+        for one in results
     ]
-    seconds = time.perf_counter() - began
-    problems = [result for result in results if result.problem is not None]
-    data = {"block": name, "passed": not problems, "seconds": seconds, "results": list(map(asdict, results))}
-    show(data, checked(name, results), as_json=json)
-    if json:
-        raise typer.Exit(1 if problems else 0)
-    sys.stdout.flush()
-    if problems:
-        raise CheckFailed(f"{name} fails {len(problems)} of {len(results)} checks ({seconds:.0f} s)")
-    typer.echo(f"\n{name} meets the contract: {len(results)} checks in {len(chosen)} families, {seconds:.0f} s")
-
-
-def checked(name: str, results: Sequence[CheckResult]) -> Iterator[Printed]:
-    """The problems and the notes, each with the families that have it."""
-    for title, text_named, head in (("Broken", "problem", "what to correct"), ("Noted", "note", "note")):
-        families: dict[tuple[str, str], list[str]] = {}
-        for one in results:
-            text = getattr(one, text_named)
-            if text is not None and (text_named == "problem" or one.problem is None):
-                families.setdefault((one.check, text), []).append(one.family)
-        if families:
-            rows = [(check, text, ", ".join(names)) for (check, text), names in families.items()]
-            yield Table(f"{title}: {name}", ["check", head, "families"], rows)
+    table = text_table(
+        "Data sets",
+        ["data set", "training inputs", "test inputs", "targets", "chance loss", "chance accuracy"],
+        rows,
+        right=["chance loss", "chance accuracy"],
+        note="Chance: the best score without the input; the loss is on training data, the accuracy on test data.",
+    )
+    show({"datasets": results}, table, as_json=json)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -12,33 +11,10 @@ import pandas as pd
 from highway_bench.frames.rows import rows_of
 from highway_bench.report.format import NONE, count, quantity, three
 from highway_bench.report.ratio import meanings, quoted
+from highway_bench.terminal import Heading as Heading
+from highway_bench.terminal import TextTable as TextTable
 
 Record = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Heading:
-    """The heading of a column, with a ``hint`` that explains it.
-
-    ``ratio`` marks a column of measured ratios. The table's note explains the words in such a column.
-    """
-
-    text: str
-    hint: str = ""
-    number: bool = True
-    ratio: bool = False
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """A table for print. ``left_out`` counts the rows that were cut off at the end."""
-
-    name: str
-    title: str
-    heads: tuple[Heading, ...]
-    entries: tuple[tuple[str, ...], ...]
-    note: str = ""
-    left_out: int = 0
 
 
 Column = tuple[Heading, Callable[[Record], str]]

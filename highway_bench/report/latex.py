@@ -8,12 +8,12 @@ from typing import Final
 
 import pandas as pd
 
+from highway_bench.errors import writing
 from highway_bench.frames.results import Results
 from highway_bench.report.choice.lines import taken
 from highway_bench.report.choice.table import wide_table
 from highway_bench.report.columns import Heading, TextTable
 from highway_bench.report.task_tables import depth_table, task_tables
-from highway_bench.writing import writing
 
 LONG: Final = 32
 """A column of text with a longer entry is broken into lines, in a column of a fixed width."""

@@ -14,7 +14,7 @@ import pytest
 from typer.main import get_command
 
 from highway_bench.cli import app
-from highway_bench.cli._output import JSON_SCHEMA, Table, print_json, show
+from highway_bench.cli._output import JSON_SCHEMA, print_json, show, text_table
 from highway_bench.execution.runner import Summary
 from highway_bench.results import COLUMNS, Status
 from highway_bench.results.schema import JSON_KINDS
@@ -506,7 +506,7 @@ def test_a_result_is_printed_in_one_form_alone(capsys: pytest.CaptureFixture[str
 
     show({"value": 1}, not_asked_for(), as_json=True)
     assert json.loads(capsys.readouterr().out)["value"] == 1
-    show(not_asked_for, ["a\x1b[2J", Table("Cells", ["name"], [["[red]"], [None]])], as_json=False)
+    show(not_asked_for, ["a\x1b[2J", text_table("Cells", ["name"], [["[red]"], [None]])], as_json=False)
     first, title, *_, name, empty = capsys.readouterr().out.splitlines()
     assert (first, title.strip(), name.strip(), empty.strip()) == ("a\\x1b[2J", "Cells", "[red]", "")
 
