@@ -6,7 +6,7 @@ from typing import Final
 
 import pandas as pd
 
-from highway_bench.frames.costs import ONE_PROCESS
+from highway_bench.frames.cells import ONE_PROCESS
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import options_text, rows_of
 from highway_bench.report import columns as column
