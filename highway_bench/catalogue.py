@@ -62,9 +62,7 @@ SECTIONS: Mapping[str, Callable[[], list[CatalogueEntry]]] = {
         options=lambda spec: dict(spec.options),
     ),
     "families": lambda: registered(families, "transform", "summary", "kind", "source", "options"),
-    "architectures": lambda: registered(
-        architectures, "summary", "source", "outputs", inputs=lambda network: list(network.inputs)
-    ),
+    "architectures": lambda: registered(architectures, "summary", "source", "inputs", "outputs"),
     "tasks": lambda: registered(
         tasks,
         "version",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 JSON_SCHEMA = 5  # of what --json prints; raised when a key goes, or when its type or meaning changes
 PIPED_WIDTH = 160  # columns where the output is no terminal
+FIRST = "0123456789+-−"  # characters of a number
 MOST_NAMED = 20  # cells that failed, or ended otherwise than expected, that are printed one by one
 
 Printed: TypeAlias = str | Path | TextTable
@@ -67,12 +68,35 @@ def console() -> Console:
     return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
-def text_table(
-    title: str, heads: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = (), note: str = ""
-) -> TextTable:
-    """A table of values under ``heads``; the columns named in ``right`` are numbers, and None is left empty."""
-    entries = tuple(tuple("" if value is None else str(value) for value in row) for row in rows)
-    return TextTable("", title, tuple(Heading(head, number=head in right) for head in heads), entries, note)
+def text_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]], *, note: str = "") -> TextTable:
+    """A table of values under ``heads``. A column whose entries begin with a digit or a sign is one of numbers."""
+    entries = tuple(tuple(map(text_of, row)) for row in rows)
+    headings = [
+        Heading(head, number=all(row[place][:1] in FIRST for row in entries)) for place, head in enumerate(heads)
+    ]
+    return TextTable("", title, tuple(headings), entries, note)
+
+
+def records_table(title: str, records: Iterable[Mapping[str, Any]], keys: Iterable[str], note: str = "") -> TextTable:
+    """A table of the values that ``records`` have under ``keys``, which are its heads."""
+    keys = list(keys)
+    rows = [[one[key] for key in keys] for one in records]
+    return text_table(title, [key.replace("_", " ") for key in keys], rows, note=note)
+
+
+def text_of(value: object) -> str:
+    """A value in a table: a tuple as sizes, 16 × 28, options as name=value, metrics by name and unit."""
+    if isinstance(value, tuple):
+        return " × ".join(f"{size:,}" for size in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={inner}" for name, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(f"{one['name']} [{one['unit']}]" if isinstance(one, dict) else str(one) for one in value)
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "" if value is None else str(value).replace("``", "")
 
 
 def bounds(estimate: IntervalEstimate) -> dict[str, float | None]:

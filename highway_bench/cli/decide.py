@@ -109,7 +109,7 @@ def print_candidates(part: Part, store: Path, *, as_json: bool) -> None:
     ]
     runs = f"{left['left']} of usually {left['usual']} runs are left, {left['core_hours']:.2g} core-hours"
     title = f"{counted(len(rows), 'candidate')}; {runs}"
-    table = text_table(title, list(candidates[0]), rows, right=["width", "steps"])
+    table = text_table(title, list(candidates[0]), rows)
     show({"candidates": candidates, **left}, [table], as_json=as_json)
 
 
@@ -152,7 +152,6 @@ def compare_my_block(
             f"{name} would be trained in",
             ["family", "width", "depths"],
             [[one["family"], one["width"], ", ".join(map(str, one["depths"]))] for one in shapes],
-            right=["width"],
             note=f"A depth is begun only if it would end within {minutes:g} minutes (--minutes) and the block trained "
             "at the depth before it.",
         )
@@ -188,7 +187,6 @@ def comparison(compared: BlockComparison, store: Path) -> Iterator[Printed]:
             ]
             for one in compared.positions
         ],
-        right=["depth", "better than", "undecided", "worse than"],
         note="Brackets are 95 % intervals. Loss of pre-norm here over the committed one, with intervals that hold "
         f"together with 95 %: {checks}.",
     )
@@ -201,7 +199,6 @@ def comparison(compared: BlockComparison, store: Path) -> Iterator[Printed]:
             for one in compared.positions
             for other in one.contrasts
         ],
-        right=["depth"],
         note="Shares are of seeds, from 0 to 1; the intervals of their differences hold together with 95 % in a family "
         "and depth (Bonferroni). Losses are compared where more than half of the seeds of both succeed, and their p is "
         "corrected by Holm.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from highway_bench.cli._options import AsJson, BlockName, BlockOptions, FamilyOptions, Plugins, assignments
-from highway_bench.cli._output import Printed, show, text_table
+from highway_bench.cli._output import Printed, records_table, show, text_of
 
 if TYPE_CHECKING:
     from highway_bench.network_summary import NetworkSummary
@@ -28,29 +28,18 @@ class Section(StrEnum):
     PROFILES = "profiles"
 
 
-COLUMNS: dict[str, dict[str, str]] = {
-    Section.BLOCKS: {"block": "name", "equation": "equation", "what it is": "summary", "source": "source"},
-    Section.FAMILIES: {
-        "family": "name",
-        "transform": "transform",
-        "takes": "kind",
-        "options": "options",
-        "source": "source",
-    },
-    Section.ARCHITECTURES: {
-        "architecture": "name",
-        "what it is": "summary",
-        "inputs": "inputs",
-        "outputs": "outputs",
-        "source": "source",
-    },
-    Section.TASKS: {"task": "name", "what it does": "summary", "metrics": "metrics", "recipe words": "words"},
-    Section.WORDS: {"recipe word": "name", "may be": "values", "what it means": "summary", "tasks": "tasks"},
-    Section.DATASETS: {"data set": "name", "what it is": "summary", "source": "source"},
-    Section.PROFILES: {"profile": "name", "what it is for": "summary", "tasks": "tasks"},
+COLUMNS = {
+    Section.BLOCKS: ("name", "equation", "summary", "source"),
+    Section.FAMILIES: ("name", "transform", "kind", "options", "source"),
+    Section.ARCHITECTURES: ("name", "summary", "inputs", "outputs", "source"),
+    Section.TASKS: ("name", "summary", "metrics", "words"),
+    Section.WORDS: ("name", "values", "summary", "tasks"),
+    Section.DATASETS: ("name", "summary", "source"),
+    Section.PROFILES: ("name", "summary", "tasks"),
 }
+"""The keys of entries that tables have."""
 IMPORTED = {"metrics", "words", "tasks"}
-"""Keys of columns for which all that is registered is imported, torch too. The overview of all sections lacks them."""
+"""Those for which all that is registered is imported, torch too. The overview of all sections lacks them."""
 
 
 def list_entries(
@@ -65,36 +54,25 @@ def list_entries(
     from highway_bench.declared import FILES, declared, has_entry_points
 
     chosen = [section] if section else list(Section)
-    everything = json or plugin or (section and IMPORTED & {*COLUMNS[section].values()}) or has_entry_points()
+    everything = json or plugin or (section and IMPORTED & {*COLUMNS[section]}) or has_entry_points()
     if everything:
         from highway_bench.catalogue import catalogue
         from highway_bench.plugins import load_plugins
 
         load_plugins(plugin or [])
-        entries = {str(one): catalogue(one) for one in chosen}
+        entries = {one: catalogue(one) for one in chosen}
     else:
-        entries = {str(one): declared(one) for one in chosen if one in FILES}
-    unknown = set() if everything else IMPORTED
-    show(entries, tables_of(entries, unknown), as_json=json)
+        entries = {one: declared(one) for one in chosen if one in FILES}
+    left_out = set() if everything else IMPORTED
+    show({str(one): found for one, found in entries.items()}, tables_of(entries, left_out), as_json=json)
 
 
-def tables_of(entries: Mapping[str, Sequence[Mapping[str, Any]]], unknown: Collection[str]) -> Iterator[Printed]:
-    """The entries of each section as a table, without the columns of ``unknown`` keys."""
+def tables_of(entries: Mapping[Section, Sequence[Mapping[str, Any]]], left_out: Collection[str]) -> Iterator[Printed]:
+    """The entries of each section as a table, without the columns that are ``left_out``."""
     for number, (section, found) in enumerate(entries.items()):
         if number:
             yield ""
-        columns = {title: key for title, key in COLUMNS[section].items() if key not in unknown}
-        rows = [[text_of(entry[key]) for key in columns.values()] for entry in found]
-        yield text_table(section, list(columns), rows, right=["outputs"])
-
-
-def text_of(value: Any) -> str:
-    """An entry's value as text in a table: options as name=value, metrics by name and unit."""
-    if isinstance(value, dict):
-        return ", ".join(f"{name}={inner}" for name, inner in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(f"{one['name']} [{one['unit']}]" if isinstance(one, dict) else str(one) for one in value)
-    return "" if value is None else str(value).replace("``", "")
+        yield records_table(section, found, (key for key in COLUMNS[section] if key not in left_out))
 
 
 def show_network(
@@ -136,37 +114,17 @@ def network(summary: NetworkSummary) -> Iterator[Printed]:
     """The layers, then the totals with those of plain."""
     yield f"{summary.block}: {summary.equation}"
     yield f"{summary.family}: {summary.transform}"
-    yield f"input of one item: {shape(summary.input)}\n"
-    rows = [
-        (
-            "  " * layer.level + layer.name,
-            layer.module,
-            shape(layer.output),
-            f"{layer.params:,}",
-            f"{layer.flops:,}",
-            f"× {layer.repeats}" if layer.repeats > 1 else "",
-        )
-        for layer in summary.layers
-    ]
-    yield text_table(
+    yield f"input of one item: {text_of(summary.input)}\n"
+    yield records_table(
         f"Layers, depth {summary.depth}",
-        ["module", "kind", "output", "parameters", "FLOP", "times"],
-        rows,
-        right=["parameters", "FLOP"],
-        note="Of one module and one item, forward. An indented module is part of the module above it.",
+        [{**vars(layer), "name": "  " * layer.level + layer.name} for layer in summary.layers],
+        ("name", "module", "output", "params", "flops", "repeats"),
+        "Of one module and one item, forward. An indented module is part of the module above it.",
     )
     yield ""
-    summaries = [summary] + ([summary.equal] if summary.equal else [])
-    yield text_table(
-        "Totals",
-        ["block", "width", "parameters a layer", "parameters", "FLOP a layer", "FLOP"],
-        [
-            (one.block, one.width, f"{one.layer_params:,}", f"{one.params:,}", f"{one.layer_flops:,}", f"{one.flops:,}")
-            for one in summaries
-        ],
-        right=["width", "parameters a layer", "parameters", "FLOP a layer", "FLOP"],
-        note=note_on(summary),
-    )
+    networks = [summary] if summary.equal is None else [summary, summary.equal]
+    keys = ("block", "width", "layer_params", "params", "layer_flops", "flops")
+    yield records_table("Totals", map(vars, networks), keys, note_on(summary))
 
 
 def note_on(summary: NetworkSummary) -> str:
@@ -181,11 +139,6 @@ def note_on(summary: NetworkSummary) -> str:
         return f"{summary.block} and plain have the same width. {text}"
     cost = "parameters" if summary.match == "params" else "FLOP"
     return f"{summary.block} has the width that gives it plain's {cost} a layer, to {summary.mismatch:+.1%}. {text}"
-
-
-def shape(sizes: Sequence[int]) -> str:
-    """(16, 28, 28) as 16 × 28 × 28."""
-    return " × ".join(f"{size:,}" for size in sizes)
 
 
 DataOptions = Annotated[
@@ -205,12 +158,11 @@ def list_data(plugin: Plugins = None, json: AsJson = False) -> None:
 
     load_plugins(plugin or [])
     entries, given = catalogue("datasets"), data_folder()
-    columns = {**COLUMNS[Section.DATASETS], "missing": "missing"}
-    rows = [[entry[key] for key in columns.values()] for entry in entries]
+    table = records_table("Data sets", entries, [*COLUMNS[Section.DATASETS], "missing"])
     first = given or "the one that HIGHWAY_BENCH_DATA names (it is not set)"
     show(
         {"data_folder": given, "cache_folder": cache_folder(), "datasets": entries},
-        [text_table("Data sets", list(columns), rows), f"\nfolders searched: {first}, then {cache_folder()}"],
+        [table, f"\nfolders searched: {first}, then {cache_folder()}"],
         as_json=json,
     )
 
@@ -259,8 +211,8 @@ def check_data(
         results.append(
             {
                 "name": name,
-                "train": list(train.inputs.shape),
-                "test": list(test.inputs.shape),
+                "train": tuple(train.inputs.shape),
+                "test": tuple(test.inputs.shape),
                 "input": dataset.input_kind,
                 "target": dataset.target_kind,
                 "outputs": dataset.outputs,
@@ -268,18 +220,5 @@ def check_data(
                 "chance_accuracy": dataset.chance_accuracy,
             }
         )
-    rows = [
-        [
-            *(one["name"], shape(one["train"]), shape(one["test"]), f"{one['target']}, {one['outputs']}"),
-            *("" if one[chance] is None else f"{one[chance]:.3g}" for chance in ("chance_loss", "chance_accuracy")),
-        ]
-        for one in results
-    ]
-    table = text_table(
-        "Data sets",
-        ["data set", "training inputs", "test inputs", "targets", "chance loss", "chance accuracy"],
-        rows,
-        right=["chance loss", "chance accuracy"],
-        note="Chance: the best score without the input; the loss is on training data, the accuracy on test data.",
-    )
-    show({"datasets": results}, table, as_json=json)
+    note = "Chance: the best score without the input; the loss is on training data, the accuracy on test data."
+    show({"datasets": results}, records_table("Data sets", results, results[0], note), as_json=json)

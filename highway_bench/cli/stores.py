@@ -105,7 +105,7 @@ def shown(frame: pd.DataFrame, runs: Mapping[str, Mapping[str, Any]]) -> Iterato
     from highway_bench.report.console import summary
 
     heads = ["run", "started", "cells", "machine", "commit", "command"]
-    yield text_table("Runs", heads, [run_line(name, run) for name, run in runs.items()], right=["cells"])
+    yield text_table("Runs", heads, [run_line(name, run) for name, run in runs.items()])
     yield ""
     yield from summary(Results(frame, runs))
 

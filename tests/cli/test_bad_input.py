@@ -133,9 +133,7 @@ CASES = {
     "decide --part seconds --family transformer --store store.sqlite": "'seconds'",
     "data fetch mnst": "did you mean mnist",
     "data check digits --option corpus=tweets": "'corpus'",
-    "new-block My_Gate": "'My_Gate'",
     "new-block highway": "'highway'",
-    f"new-block {LONG}": f"{LONG}.py: File name too long",
 }
 RUN = "--profile smoke --store store.sqlite"  # the last --store counts
 

@@ -12,7 +12,8 @@ import pytest
 from highway_bench.architectures import architectures
 from highway_bench.blocks import blocks
 from highway_bench.catalogue import catalogue
-from highway_bench.cli.entries import COLUMNS, IMPORTED, Section, text_of
+from highway_bench.cli._output import text_of
+from highway_bench.cli.entries import COLUMNS, IMPORTED, Section
 from highway_bench.data import datasets
 from highway_bench.declared import FILES, declared, declared_in
 from highway_bench.errors import BadInput
@@ -40,7 +41,7 @@ def test_names(section: str, invoke: Any) -> None:
 
 @pytest.mark.parametrize("section", FILES)
 def test_the_source_says_what_is_registered(section: str) -> None:
-    keys = set(COLUMNS[Section(section)].values()) - IMPORTED
+    keys = set(COLUMNS[Section(section)]) - IMPORTED
     own = f"highway_bench.{FILES[section].partition('/')[0]}."  # other tests import plug-ins
     read, registered = declared(section), [one for one in catalogue(section) if one.get("module", own).startswith(own)]
     for key in keys:
