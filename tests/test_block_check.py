@@ -26,7 +26,7 @@ from highway_bench.block_check import (
 from highway_bench.blocks import Block, Start, blocks, register_block
 from highway_bench.data import make_dataset
 from highway_bench.errors import UnknownName
-from highway_bench.families import Gate, Site, families, make_family
+from highway_bench.families import Gate, Site, make_family
 from highway_bench.measure.memory import tracker_peak
 from highway_bench.network import build
 from highway_bench.stem_head import Incompatible
@@ -303,13 +303,10 @@ def test_a_block_that_cannot_be_built_gets_one_finding_a_family(block: str) -> N
     assert [finding.check for finding in check_results(subject)] == ["starts", "keeps shape"]
 
 
-def test_all_families_unless_some_are_named() -> None:
+def test_families_by_wildcard() -> None:
     assert {finding.family for finding in check_block("plain", in_families=["dense*"])} == {"dense", "dense-pair"}
-    with pytest.raises(UnknownName, match="did you mean highway"):
-        check_block("highwy")
     with pytest.raises(UnknownName, match="did you mean dense"):
         check_block("plain", in_families=["dens"])
-    assert len(families.select("*")) == len(families)
 
 
 def test_the_compiled_stack_is_compiled_even_after_the_memory_tracker_ran() -> None:
