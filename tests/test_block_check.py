@@ -48,9 +48,15 @@ class Sound(Block):
         return x + self.transform(x)
 
 
-def computing(name: str, forward: Callable[[Any, Any], Any]) -> type[Block]:
+def computing(name: str, compute: Callable[[Any, Any], Any]) -> type[Block]:
     """A block of the parts of ``Sound`` that computes another function of H and its input."""
-    return type(name, (Sound,), {"forward": lambda self, x: forward(self.transform, x)})
+
+    class Computing(Sound):
+        def forward(self, x: Any) -> Any:
+            return compute(self.transform, x)
+
+    Computing.__name__ = name
+    return Computing
 
 
 class ChangesDtype(Sound):
