@@ -98,6 +98,11 @@ def test_what_cannot_be() -> None:
         layer_cost(PLAIN, DENSE, "width")
 
 
+def test_the_smallest_widths() -> None:
+    for nominal in range(1, 6):
+        assert matched_width(HIGHWAY, DENSE, nominal, "params") >= 1
+
+
 @pytest.mark.parametrize(("match", "lacking"), [("params", "parameters that train"), ("flops", "matrix products")])
 def test_nothing_to_match(match: Match, lacking: str) -> None:
     still = family(lambda width: nn.Tanh(), kind="vector")

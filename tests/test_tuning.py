@@ -9,7 +9,7 @@ from optuna.distributions import FloatDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from highway_bench.errors import UnknownName
-from highway_bench.tuning import FIGURE_1, PairedSampler, draw_trials, get_space, grid_trials, new_study, winner
+from highway_bench.tuning import FIGURE_1, PairedSampler, Space, draw_trials, get_space, grid_trials, new_study, winner
 
 ALL = FIGURE_1.priors
 
@@ -31,6 +31,21 @@ def test_a_seeds_trials_are_the_published_numbers(seed: int, number: int) -> Non
     trial = draw_trials(FIGURE_1, number + 1, seed, ALL)[number]
     assert tuple(trial.params.items()) == tuple(zip(ALL, DRAWN[seed, number], strict=True))
     assert trial.distributions == ALL
+
+
+def test_priors_are_covered() -> None:
+    drawn = params(draw_trials(FIGURE_1, 200, 0, ALL))
+    values = {name: [trial[name] for trial in drawn] for name in ALL}
+    assert 70 < values["activation"].count("tanh") < 130
+    assert 70 < sum(value < 10**-1.5 for value in values["rate"]) < 130  # half of the logarithms
+    assert 70 < sum(value < -5.5 for value in values["gate_bias"]) < 130
+    assert len(set(values["rate"])) == 200
+
+
+def test_the_streams_do_not_follow_each_other() -> None:
+    """The two parts would draw equal uniform numbers if they were seeded alike."""
+    space = Space({"rate": FloatDistribution(0.0, 1.0)}, {"gate_bias": FloatDistribution(0.0, 1.0)})
+    assert all(trial.params["rate"] != trial.params["gate_bias"] for trial in draw_trials(space, 5, 0, space.priors))
 
 
 @pytest.mark.parametrize("names", [FIGURE_1.shared, ["momentum", "gate_bias"], ["activation"]])

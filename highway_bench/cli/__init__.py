@@ -97,8 +97,8 @@ add(
         "advise": (connections.advise, "transformer --depth 12 --minutes 10"),
         "peers": (run.peers, "sequential two-linear-maps --width 50 --mode eager"),
         "reproduce": (reproduce.reproduce, "lecture --epochs 3"),
-        "new-block": (connections.new_block, "my-gate"),
-        "check": (connections.check, "my-gate --plugin my_gate.py"),
+        "new-block": (entries.new_block, "my-gate"),
+        "check": (entries.check, "my-gate --plugin my_gate.py"),
         "serve": (stores.serve, ""),
     },
 )

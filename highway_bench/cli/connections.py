@@ -1,5 +1,4 @@
-"""``highway-bench answer``, ``export``, ``advise``, ``new-block`` and ``check``: which connection to take, its
-code, and a block of one's own.
+"""``highway-bench answer``, ``export`` and ``advise``: which connection to take, and its code.
 
 The first two read the results that come with the package; ``advise`` measures a layer, at one depth, within minutes.
 """
@@ -8,9 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +18,6 @@ from highway_bench.cell import TARGETS
 from highway_bench.cli._errors import Interrupted
 from highway_bench.cli._options import (
     AsJson,
-    BlockName,
     ClusterAddress,
     EngineName,
     FamilyOptions,
@@ -32,17 +28,10 @@ from highway_bench.cli._options import (
     engine_at,
 )
 from highway_bench.cli._output import Printed, show, text_table
-from highway_bench.errors import HighwayBenchError
 from highway_bench.studies.advice import ADVICES
 
 if TYPE_CHECKING:
-    from highway_bench.block_check import CheckResult
-    from highway_bench.scaffold import NewBlock
     from highway_bench.studies.advice.answer import Advice
-
-
-class CheckFailed(HighwayBenchError):
-    """The block violates the contract."""
 
 
 class For(StrEnum):
@@ -211,97 +200,3 @@ def print_preview(layer: str, options: dict[str, Any], plugins: Any, workers: in
         f"{fitted.workers} at a time, {gib(fitted.workers * facts['bytes'])} in all",
     ]
     show({**facts, "connections": table, "notes": notes}, parts, as_json=as_json)
-
-
-def new_block(
-    name: Annotated[str, typer.Argument(help="Lower-case words joined by '-', such as my-gate.")],
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where to write it; by default, among the package's blocks in its "
-            "source checkout, elsewhere in this folder."
-        ),
-    ] = None,
-    json: AsJson = False,
-) -> None:
-    """Write the file of a new block.
-
-    It works unchanged, and has one equation to edit.
-    """
-    from highway_bench import scaffold
-
-    written = scaffold.new_block(name, folder)
-    data = {"name": written.name, "file": written.path, "in_tree": written.in_tree}
-    show(data, next_steps(written), as_json=json)
-
-
-def next_steps(written: NewBlock) -> Iterator[Printed]:
-    """Where the file is, and the commands that use it."""
-    name, path = written.name, written.path.resolve()
-    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    plugin = "" if written.in_tree else f" --plugin {shown}"
-    yield f"{shown}\n"
-    yield "Edit the line marked 'the equation', and the texts that describe it. Then:\n"
-    yield f"  highway-bench check {name}{plugin}"
-    yield f"  highway-bench run --profile smoke --block plain --block {name}{plugin}"
-    if not written.in_tree:
-        yield (
-            f'\nIn your own package, the entry point\n\n  [project.entry-points."highway_bench.blocks"]\n'
-            f'  {name} = "your_package.{written.path.stem}"\n\nregisters it without --plugin.'
-        )
-
-
-def check(
-    name: BlockName,
-    family: Annotated[
-        list[str] | None,
-        typer.Option(help="Families, wildcards too, or your own layer as module:factory; by default, all."),
-    ] = None,
-    plugin: Plugins = None,
-    json: AsJson = False,
-) -> None:
-    """Check a block against the contract.
-
-    Tests the block in every family and says what to correct. Takes about a minute on a CPU.
-    """
-    from rich.progress import track
-
-    from highway_bench.block_check import check_block
-    from highway_bench.blocks import blocks
-    from highway_bench.execution.progress import stderr_console
-    from highway_bench.families import select_families
-    from highway_bench.plugins import load_plugins
-
-    began = time.perf_counter()
-    load_plugins(plugin or [])
-    blocks.get(name)
-    chosen = select_families(*(family or ["*"]))
-    console = stderr_console()
-    results = [
-        result
-        for one in track(chosen, f"checking {name}", console=console, transient=True, disable=not console.is_terminal)
-        for result in check_block(name, in_families=[one])
-    ]
-    seconds = time.perf_counter() - began
-    problems = [result for result in results if result.problem is not None]
-    data = {"block": name, "passed": not problems, "seconds": seconds, "results": list(map(asdict, results))}
-    show(data, checked(name, results), as_json=json)
-    if json:
-        raise typer.Exit(1 if problems else 0)
-    sys.stdout.flush()
-    if problems:
-        raise CheckFailed(f"{name} fails {len(problems)} of {len(results)} checks ({seconds:.0f} s)")
-    typer.echo(f"\n{name} meets the contract: {len(results)} checks in {len(chosen)} families, {seconds:.0f} s")
-
-
-def checked(name: str, results: Sequence[CheckResult]) -> Iterator[Printed]:
-    """The problems and the notes, each with the families that have it."""
-    for title, text_named, head in (("Broken", "problem", "what to correct"), ("Noted", "note", "note")):
-        families: dict[tuple[str, str], list[str]] = {}
-        for one in results:
-            text = getattr(one, text_named)
-            if text is not None and (text_named == "problem" or one.problem is None):
-                families.setdefault((one.check, text), []).append(one.family)
-        if families:
-            rows = [(check, text, ", ".join(names)) for (check, text), names in families.items()]
-            yield text_table(f"{title}: {name}", ["check", head, "families"], rows)
