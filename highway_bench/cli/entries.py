@@ -1,4 +1,4 @@
-"""``highway-bench list``, ``show``, ``data``, ``new-block`` and ``check``: what can be measured, and one's own block."""
+"""``highway-bench list``, ``show``, ``data``, ``new-block`` and ``check``: what can be measured, and your own block."""
 
 from __future__ import annotations
 
