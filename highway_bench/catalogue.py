@@ -11,7 +11,7 @@ from highway_bench.blocks import blocks
 from highway_bench.data import DataSetSpec, datasets, make_dataset
 from highway_bench.families import families
 from highway_bench.plan.profiles import PROFILES
-from highway_bench.registry import described
+from highway_bench.registry import Registry, described
 from highway_bench.tasks import tasks
 from highway_bench.words import Word
 
@@ -23,76 +23,23 @@ def catalogue(section: str) -> list[CatalogueEntry]:
     return SECTIONS[section]()
 
 
-def block_entries() -> list[CatalogueEntry]:
-    """Blocks: equation, source, group, starts, and the gates and norms of one connection."""
-    specs = [blocks.get(name) for name in blocks]
-    return [
-        {
-            "name": spec.name,
-            "equation": spec.equation,
-            "summary": spec.summary,
-            "source": spec.source,
-            "group": spec.group,
-            "evidence": spec.evidence,
-            "init_state": spec.init_state,
-            "starts": {start.name: start.about for start in spec.starts},
-            "gates": spec.gates,
-            "norms": spec.norms,
-            "options": dict(spec.options),
-            "module": blocks.module_of(spec.name),
-        }
-        for spec in specs
-    ]
-
-
-def family_entries() -> list[CatalogueEntry]:
-    """Families: the transform H, the kind of its inputs, and its options with their defaults."""
-    specs = [families.get(name) for name in families]
-    return [
-        {
-            "name": spec.name,
-            "transform": spec.transform,
-            "summary": spec.summary,
-            "kind": spec.kind,
-            "source": spec.source,
-            "options": spec.options,
-            "module": families.module_of(spec.name),
-        }
-        for spec in specs
-    ]
-
-
-def architecture_entries() -> list[CatalogueEntry]:
-    """Architectures: the published shape of one input, without the batch, and the published number of outputs."""
+def registered(registry: Registry[Any], *facts: str, **made: Callable[[Any], Any]) -> list[CatalogueEntry]:
+    """Each entry of ``registry`` with its name, the attributes ``facts``, what is ``made`` of it, and its module."""
     return [
         {
             "name": name,
-            "summary": architecture.summary,
-            "source": architecture.source,
-            "inputs": list(architecture.inputs),
-            "outputs": architecture.outputs,
-            "module": architectures.module_of(name),
+            **{fact: getattr(entry, fact) for fact in facts},
+            **{fact: make(entry) for fact, make in made.items()},
+            "module": registry.module_of(name),
         }
-        for name, architecture in ((name, architectures.get(name)) for name in architectures)
+        for name, entry in ((name, registry.get(name)) for name in registry)
     ]
 
 
-def task_entries() -> list[CatalogueEntry]:
-    """Tasks: what they measure, in which unit, and which direction is better."""
-    registered = [tasks.get(name) for name in tasks]
-    return [
-        {
-            "name": task.name,
-            "summary": described(type(task)),
-            "version": task.version,
-            "metrics": [
-                {"name": one.name, "unit": one.unit, "better": one.better, "label": one.label} for one in task.metrics
-            ],
-            "words": list(task.recipe_words),
-            "module": tasks.module_of(task.name),
-        }
-        for task in registered
-    ]
+def missing(spec: DataSetSpec) -> str | None:
+    """What must be given, downloaded or installed before a data set loads."""
+    needed = [name for name, default in spec.options.items() if default is MISSING]
+    return f"needs the option {', '.join(needed)}" if needed else make_dataset(spec.name).missing()
 
 
 def word_entries() -> list[CatalogueEntry]:
@@ -107,44 +54,38 @@ def word_entries() -> list[CatalogueEntry]:
     ]
 
 
-def dataset_entries() -> list[CatalogueEntry]:
-    """Data sets: their source, and what must be downloaded or installed before they load (``missing``)."""
-    return [dataset_entry(datasets.get(name)) for name in datasets]
-
-
-def dataset_entry(spec: DataSetSpec) -> CatalogueEntry:
-    """One data set. A required option without a default counts as missing."""
-    needed = [name for name, default in spec.options.items() if default is MISSING]
-    missing = f"needs the option {', '.join(needed)}" if needed else make_dataset(spec.name).missing()
-    options = {name: None if default is MISSING else default for name, default in spec.options.items()}
-    return {
-        "name": spec.name,
-        "summary": spec.summary,
-        "source": spec.source,
-        "options": options,
-        "missing": missing,
-        "module": datasets.module_of(spec.name),
-    }
-
-
-def profile_entries() -> list[CatalogueEntry]:
-    """Profiles: purpose and tasks."""
-    return [
+SECTIONS: Mapping[str, Callable[[], list[CatalogueEntry]]] = {
+    "blocks": lambda: registered(
+        blocks,
+        *("equation", "summary", "source", "group", "evidence", "init_state", "gates", "norms"),
+        starts=lambda spec: {start.name: start.about for start in spec.starts},
+        options=lambda spec: dict(spec.options),
+    ),
+    "families": lambda: registered(families, "transform", "summary", "kind", "source", "options"),
+    "architectures": lambda: registered(architectures, "summary", "source", "inputs", "outputs"),
+    "tasks": lambda: registered(
+        tasks,
+        "version",
+        summary=lambda task: described(type(task)),
+        metrics=lambda task: [
+            {fact: getattr(metric, fact) for fact in ("name", "unit", "better", "label")} for metric in task.metrics
+        ],
+        words=lambda task: list(task.recipe_words),
+    ),
+    "words": word_entries,
+    "datasets": lambda: registered(
+        datasets,
+        "summary",
+        "source",
+        options=lambda spec: {name: None if one is MISSING else one for name, one in spec.options.items()},
+        missing=missing,
+    ),
+    "profiles": lambda: [
         {
             "name": profile.name,
             "summary": profile.summary,
             "tasks": list(dict.fromkeys(grid.task for grid in profile.grids)),
         }
         for profile in PROFILES.values()
-    ]
-
-
-SECTIONS: Mapping[str, Callable[[], list[CatalogueEntry]]] = {
-    "blocks": block_entries,
-    "families": family_entries,
-    "architectures": architecture_entries,
-    "tasks": task_entries,
-    "words": word_entries,
-    "datasets": dataset_entries,
-    "profiles": profile_entries,
+    ],
 }

@@ -7,7 +7,9 @@ traceback and exits with ``exit_status``. Any other exception is a bug and is sh
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 USER_ERRORS: Final = (Exception, SystemExit)
@@ -60,3 +62,12 @@ class DuplicateName(BadInput):
 
     def __init__(self, kind: str, name: str, first: str, second: str) -> None:
         super().__init__(f"{kind} {name!r} is registered twice: in {first} and in {second}")
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise ``BadInput`` about ``path``, a file or folder, where the file system raises an error."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"cannot write {os.fspath(path)}: {error.strerror or error}") from error

@@ -94,70 +94,53 @@ def summarise(
         raise UnknownName("match", match, MATCHES)
     if seq_len is not None and not 1 <= seq_len <= GREATEST:
         raise BadInput(f"a sequence has 1 to {GREATEST} steps, not {seq_len}")
-    chosen_family = make_family(family, **(family_options or {})) if isinstance(family, str) else family
+    layers = make_family(family, **(family_options or {})) if isinstance(family, str) else family
     data = None if dataset is None else make_dataset(dataset, **({"length": seq_len} if seq_len is not None else {}))
-    nominal = TRAINED.widths[chosen_family.kind] if width is None else width
-    spec, plain = blocks.get(block), baseline()
-    arguments = (chosen_family, nominal, depth, match, data, dataset, seq_len)
+    nominal = TRAINED.widths[layers.kind] if width is None else width
+    chosen, plain = blocks.get(block), baseline()
+
+    def of(spec: BlockSpec, options: Mapping[str, Any], equal: NetworkSummary | None = None) -> NetworkSummary:
+        layers.check_width(nominal)
+        positions = feature_positions(layers, data, seq_len)
+        own = matched_width(spec, layers, nominal, match, positions=positions)
+        check_memory(spec, layers, own, depth)
+        network = build(spec.name, layers, width=own, depth=depth, dataset=data, block_options=options, seed=0).eval()
+        source = torch.Generator().manual_seed(0)
+        x = layers.example(1, own, seq_len=seq_len, generator=source) if data is None else example_of(data)
+        with torch.no_grad():
+            flops = count_flops(lambda: network(x))
+            modules = layers_of(network, x)
+        return NetworkSummary(
+            block=spec.name,
+            equation=spec.equation,
+            family=layers.name,
+            transform=transform_of(layers),
+            dataset=dataset,
+            depth=depth,
+            width=own,
+            nominal_width=nominal,
+            match=match,
+            mismatch=mismatch(spec, layers, own, nominal, match, positions),
+            input=tuple(x.shape[1:]),
+            params=count_parameters(network),
+            flops=flops,
+            layer_params=spec.layer_parameters(layers, own),
+            layer_flops=spec.layer_flops(layers, own, positions),
+            layers=modules,
+            equal=equal,
+        )
+
     try:
-        equal = None if spec is plain else _summary(plain, *arguments, {}, None)
-        return _summary(spec, *arguments, block_options or {}, equal)
+        return of(chosen, block_options or {}, None if chosen is plain else of(plain, {}))
     except HighwayBenchError:
         raise
     except Exception as error:
         status, message = failure(error)
         if status == Status.OOM:  # one tensor is too large, such as that of a long sequence
             raise BadInput(f"this network does not fit this machine's memory: {message}") from error
-        if are_own(block, chosen_family.name):
+        if are_own(block, layers.name):
             raise
-        raise BadInput(f"block {block!r} in family {chosen_family.name!r}: {message}") from error
-
-
-def _summary(
-    spec: BlockSpec,
-    family: Family,
-    nominal: int,
-    depth: int,
-    match: Match,
-    data: DataSet | None,
-    dataset: str | None,
-    seq_len: int | None,
-    options: Mapping[str, Any],
-    equal: NetworkSummary | None,
-) -> NetworkSummary:
-    inputs = None if data is None else example_of(data)
-    family.check_width(nominal)
-    positions = feature_positions(family, data, seq_len)
-    width = matched_width(spec, family, nominal, match, positions=positions)
-    check_memory(spec, family, width, depth)
-    network = build(spec.name, family, width=width, depth=depth, dataset=data, block_options=options, seed=0).eval()
-    x = (
-        family.example(1, width, seq_len=seq_len, generator=torch.Generator().manual_seed(0))
-        if inputs is None
-        else inputs
-    )
-    with torch.no_grad():
-        flops = count_flops(lambda: network(x))
-        layers = layers_of(network, x)
-    return NetworkSummary(
-        block=spec.name,
-        equation=spec.equation,
-        family=family.name,
-        transform=transform_of(family),
-        dataset=dataset,
-        depth=depth,
-        width=width,
-        nominal_width=nominal,
-        match=match,
-        mismatch=mismatch(spec, family, width, nominal, match, positions),
-        input=tuple(x.shape[1:]),
-        params=count_parameters(network),
-        flops=flops,
-        layer_params=spec.layer_parameters(family, width),
-        layer_flops=spec.layer_flops(family, width, positions),
-        layers=layers,
-        equal=equal,
-    )
+        raise BadInput(f"block {block!r} in family {layers.name!r}: {message}") from error
 
 
 def are_own(block: str, family: str) -> bool:
@@ -260,8 +243,4 @@ def _signature(module: nn.Module, calls: Mapping[nn.Module, ModuleCall]) -> list
 def _period(signatures: list[Any]) -> int:
     """The period of a list that consists of repetitions; its length where it does not repeat."""
     length = len(signatures)
-    return next(
-        period
-        for period in range(1, length + 1)
-        if length % period == 0 and signatures == signatures[:period] * (length // period)
-    )
+    return next(one for one in range(1, length + 1) if signatures[:one] * (length // one) == signatures)

@@ -1,15 +1,19 @@
-"""Tables in a terminal: where a table is too wide, text is wrapped and numbers stay whole. What a name contains cannot
-control the terminal."""
+"""What is printed: tables of text, values for JSON, and text in a terminal.
+
+Where a table is too wide, text is wrapped and numbers stay whole. What a name contains cannot control the terminal.
+"""
 
 from __future__ import annotations
 
 import codecs
 import io
+import math
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,38 +66,70 @@ def prints_to_stderr() -> Iterator[None]:
         yield
 
 
-def print_table(
-    console: Console,
-    title: str,
-    heads: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    numbers: Sequence[bool],
-    note: str = "",
-) -> None:
-    """Print ``rows`` under ``heads``; ``numbers`` marks the columns of numbers. Text is printed without markup.
+@dataclass(frozen=True)
+class Heading:
+    """The heading of a column, with a ``hint`` that explains it.
+
+    ``ratio`` marks a column of measured ratios. The table's note explains the words in such a column.
+    """
+
+    text: str
+    hint: str = ""
+    number: bool = True
+    ratio: bool = False
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table for print: every number is text with its unit. ``left_out`` counts the rows that were cut off at the end.
+
+    ``name`` is that of its file, where it is written to one.
+    """
+
+    name: str
+    title: str
+    heads: tuple[Heading, ...]
+    entries: tuple[tuple[str, ...], ...]
+    note: str = ""
+    left_out: int = 0
+
+
+def print_part(part: str | TextTable, console: Console) -> None:
+    """Print a line, or a table, without markup.
 
     A table that is still too wide exceeds the terminal's width: a split or omitted number would be misread.
     """
     from rich.table import Table
     from rich.text import Text
 
-    rows = [[printable(entry, "\n") for entry in row] for row in rows]
+    if isinstance(part, str):
+        console.print(Text(printable(part)))
+        return
+    rows = [[printable(entry, "\n") for entry in row] for row in part.entries]
     table = Table(
-        title=Text(printable(title)),
+        title=Text(printable(part.title)),
         title_justify="left",
         title_style="bold",
         show_edge=False,
         pad_edge=False,
-        caption=Text(note) if note else None,
+        caption=Text(part.note) if part.note else None,
         caption_justify="left",
     )
-    for head, number, *entries in zip(heads, numbers, *rows, strict=True):
-        table.add_column(
-            Text(head), justify="right" if number else "left", overflow="fold", min_width=least_width(entries)
-        )
+    for head, *entries in zip(part.heads, *rows, strict=True):
+        justify: Literal["right", "left"] = "right" if head.number else "left"
+        table.add_column(Text(head.text), justify=justify, overflow="fold", min_width=least_width(entries))
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(table, crop=False)
+    if part.left_out:
+        console.print(Text(f"and {part.left_out:,} more"))
+
+
+def finite(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """``entry`` with null for each number that JSON does not have."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in entry.items()
+    }
 
 
 def least_width(entries: Iterable[str]) -> int:

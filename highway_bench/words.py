@@ -11,42 +11,16 @@ from highway_bench.errors import BadInput
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """The range of a word's numbers: ``above`` and ``below`` are exclusive, ``least`` and ``most`` inclusive."""
-
-    above: float | None = None
-    least: float | None = None
-    below: float | None = None
-    most: float | None = None
-
-    def holds(self, value: float) -> bool:
-        """Whether ``value`` lies between them."""
-        return (
-            (self.above is None or value > self.above)
-            and (self.least is None or value >= self.least)
-            and (self.below is None or value < self.below)
-            and (self.most is None or value <= self.most)
-        )
-
-    def __str__(self) -> str:
-        ends = {"above": self.above, "of at least": self.least, "below": self.below, "at most": self.most}
-        return " and ".join(f"{way} {end}" for way, end in ends.items() if end is not None)
-
-
-@dataclass(frozen=True)
 class Word:
     """A word of a recipe: what it may stand for, in words (``says``) and as a test, and what it means (``help``).
 
-    ``type`` names the kind of value (``number``, ``whole number``, ``name``, …) and ``bounds`` the ends of a number;
-    ``choices`` are all the names where there are few.
+    ``type`` names the kind of value: ``number``, ``whole number``, ``name``, …
     """
 
     says: str
     holds: Callable[[Any], bool]
     help: str = ""
     type: str = "value"
-    bounds: Bounds | None = None
-    choices: tuple[str, ...] = ()
 
     def check(self, name: str, value: Any) -> None:
         """Raise ``BadInput`` if the word ``name`` does not allow ``value``."""
@@ -58,15 +32,28 @@ class Word:
         return replace(self, help=text)
 
 
-def number(**ends: float) -> Word:
-    """A finite number within ``Bounds(**ends)``. A bool, which is an ``int`` in Python, is not a number."""
-    bounds = Bounds(**ends)
+def number(
+    *, above: float | None = None, least: float | None = None, below: float | None = None, most: float | None = None
+) -> Word:
+    """A finite number between its ends: ``above`` and ``below`` are exclusive, ``least`` and ``most`` inclusive.
+
+    A bool, which is an ``int`` in Python, is not a number.
+    """
 
     def holds(value: Any) -> bool:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and abs(value) <= sys.float_info.max and bounds.holds(value)
+        return (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and abs(value) <= sys.float_info.max
+            and (above is None or value > above)
+            and (least is None or value >= least)
+            and (below is None or value < below)
+            and (most is None or value <= most)
+        )
 
-    return Word(f"a number {bounds}", holds, type="number", bounds=bounds)
+    ends = {"above": above, "of at least": least, "below": below, "at most": most}
+    says = " and ".join(f"{way} {end}" for way, end in ends.items() if end is not None)
+    return Word(f"a number {says}", holds, type="number")
 
 
 def whole(least: int) -> Word:
@@ -75,13 +62,12 @@ def whole(least: int) -> Word:
         f"a whole number, {least} or more",
         lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least,
         type="whole number",
-        bounds=Bounds(least=least),
     )
 
 
 def one_of(*known: str) -> Word:
     """One of a few names."""
-    return Word(" or ".join(known), lambda value: value in known, type="name", choices=known)
+    return Word(" or ".join(known), lambda value: value in known, type="name")
 
 
 def either(word: Word, other: str | None) -> Word:
@@ -107,7 +93,6 @@ def listed(word: Word) -> Word:
         f"a list, not empty, each {word.says}",
         lambda value: isinstance(value, list | tuple) and len(value) > 0 and all(map(word.holds, value)),
         type=f"list, each a {word.type}",
-        bounds=word.bounds,
     )
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from highway_bench.block_check import (
 from highway_bench.blocks import Block, Start, blocks, register_block
 from highway_bench.data import make_dataset
 from highway_bench.errors import UnknownName
-from highway_bench.families import Gate, Site, families, make_family
+from highway_bench.families import Gate, Site, make_family
 from highway_bench.measure.memory import tracker_peak
 from highway_bench.network import build
 from highway_bench.stem_head import Incompatible
@@ -40,36 +39,35 @@ class Sound(Block):
     def __init__(self, site: Site) -> None:
         super().__init__()
         self.transform = site.family.transform(site)
+        self.prepare(site)
 
-    def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = x + self.transform(x)
-        return y
+    def prepare(self, site: Site) -> None:
+        """Make what else the block has."""
 
-
-class GrowsAxis(Sound):
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x).unsqueeze(0)
-
-
-class DividesByZero(Sound):
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) / 0.0
-
-
-class ForgetsToLeave(Sound):
     def forward(self, x: Any) -> Any:
-        return (super().forward(x[0] if isinstance(x, tuple) else x),)
+        return x + self.transform(x)
 
 
-class Rounds(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x.float()
+def computing(name: str, compute: Callable[[Any, Any], Any]) -> type[Block]:
+    """A block of the parts of ``Sound`` that computes another function of H and its input."""
+
+    class Computing(Sound):
+        def forward(self, x: Any) -> Any:
+            return compute(self.transform, x)
+
+    Computing.__name__ = name
+    return Computing
 
 
 class ChangesDtype(Sound):
     @classmethod
     def build_leave(cls, site: Site, **options: Any) -> nn.Module:
         return Rounds()
+
+
+class Rounds(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.float()
 
 
 class Gated(Block):
@@ -87,62 +85,42 @@ class Gated(Block):
 class GateMadeInForward(Sound):
     """The fault of a public BiLSTM highway code: each call makes its gate anew, so it never learns."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Any:
         gate = nn.Linear(x.shape[-1], x.shape[-1], dtype=x.dtype)
         nn.init.zeros_(gate.weight)
         nn.init.zeros_(gate.bias)
         return torch.lerp(x, self.transform(x), torch.sigmoid(gate(x)))
 
 
-class MixesItems(Sound):
-    """Takes the batch's mean away, so that an item's output hangs on the others."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x - x.mean(0))
-
-
 class NeverUses(Sound):
-    def __init__(self, site: Site) -> None:
-        super().__init__(site)
+    def prepare(self, site: Site) -> None:
         self.unused = site.family.transform(site)
 
 
 class Ties(Sound):
     """One scale under two names, which ``torch.func`` knows under the first only."""
 
-    def __init__(self, site: Site) -> None:
-        super().__init__(site)
+    def prepare(self, site: Site) -> None:
         self.scale = self.same = nn.Parameter(torch.ones(site.width))
 
-    def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = x + self.transform(x * self.scale) * self.same
-        return y
-
-
-class Detaches(Sound):
-    def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = x + self.transform(x).detach() + 0 * self.transform(x)
-        return y
+    def forward(self, x: Any) -> Any:
+        return x + self.transform(x * self.scale) * self.same
 
 
 class DrawsElsewhere(Sound):
     """Its scale comes from Python's generator, which the network's seed does not reach."""
 
-    def __init__(self, site: Site) -> None:
-        super().__init__(site)
+    def prepare(self, site: Site) -> None:
         self.register_buffer("scale", torch.tensor(random.random()))
 
-    def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = x + self.transform(x) * self.scale.to(x.dtype)
-        return y
+    def forward(self, x: Any) -> Any:
+        return x + self.transform(x) * self.scale.to(x.dtype)
 
 
 class CountsCalls(Sound):
-    def __init__(self, site: Site) -> None:
-        super().__init__(site)
-        self.calls = 0
+    calls = 0
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Any:
         self.calls += 1
         return super().forward(x) * (1.0 + 0.1 * self.calls)
 
@@ -150,71 +128,53 @@ class CountsCalls(Sound):
 class ForgetsItsScale(Sound):
     """A number drawn at the start that is neither a parameter nor a buffer."""
 
-    def __init__(self, site: Site) -> None:
-        super().__init__(site)
+    def prepare(self, site: Site) -> None:
         self.scale = float(torch.rand(()))
 
-    def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = x + self.transform(x) * self.scale
-        return y
+    def forward(self, x: Any) -> Any:
+        return x + self.transform(x) * self.scale
 
 
 class Branches(Sound):
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Any:
         weight = next(self.transform.parameters()).detach()
         return super().forward(x) if float(weight.sum()) > 0 else x - self.transform(x)
 
 
-class ShallowOnly(Sound):
-    def __init__(self, site: Site) -> None:
-        if site.depth > 10:
-            raise ValueError("too deep for me")
-        super().__init__(site)
-
-
 class Leaves(Sound):
-    def __init__(self, site: Site) -> None:
+    def prepare(self, site: Site) -> None:
         if site.depth > 10:
             sys.exit(7)
-        super().__init__(site)
 
 
-@dataclass(frozen=True)
-class Fault:
-    cls: type[Block]
-    breaks: set[str]
-    says: str
-    about: dict[str, Any] = field(default_factory=dict)
+GrowsAxis = computing("GrowsAxis", lambda h, x: (x + h(x))[None])
+ReadsTheNextStep = computing("ReadsTheNextStep", lambda h, x: x + h(x) + x.roll(-1, 1))
+DividesByZero = computing("DividesByZero", lambda h, x: (x + h(x)) / 0)
+ForgetsToLeave = computing("ForgetsToLeave", lambda h, x: (x[0] if isinstance(x, tuple) else x + h(x),))
+MixesItems = computing("MixesItems", lambda h, x: x - x.mean(0) + h(x - x.mean(0)))
+Detaches = computing("Detaches", lambda h, x: x + h(x).detach() + 0 * h(x))
 
-
-FAULTS = [
-    Fault(GrowsAxis, {"keeps shape"}, "a block must preserve the shape"),
-    Fault(DividesByZero, {"keeps shape"}, "not finite"),
-    Fault(ForgetsToLeave, {"keeps shape"}, "build_leave must return the stream"),
-    Fault(ChangesDtype, {"keeps dtype"}, "torch.float64 becomes torch.float32"),
-    Fault(Gated, {"counts parameters", "counts flops"}, "3 layers of width 8 have 432 parameters, but"),
-    Fault(GateMadeInForward, {"counts flops", "registers once", "batches", "compiles"}, "move them to __init__"),
-    Fault(MixesItems, {"keeps items apart"}, "do not mix items"),
-    Fault(
-        NeverUses,
-        {"trains everything", "batches"},
-        "joins.0.unused",
-        {"extra_parameters": lambda family, width, joins: joins * (width * width + width)},
-    ),
-    Fault(Detaches, {"counts flops", "trains everything"}, "no gradient moved"),
-    Fault(DrawsElsewhere, {"is deterministic"}, "two networks of one seed differ"),
-    Fault(
-        Ties,
-        {"batches"},
-        "register the block with vmap=False: parameters are shared",
-        {"extra_parameters": lambda family, width, joins: joins * width},
-    ),
-    Fault(CountsCalls, {"is deterministic", "batches", "compiles"}, "store no state between calls"),
-    Fault(ForgetsItsScale, {"saves state", "batches"}, "register parameters and buffers"),
-    Fault(Branches, {"batches", "compiles"}, "raised"),
-    Fault(ShallowOnly, {"carries signal"}, "raised ValueError: too deep for me"),
-    Fault(Leaves, {"carries signal"}, "raised SystemExit: 7"),
+FAULTS = [  # a block, the checks that it breaks, and what is said of it
+    (GrowsAxis, {"keeps shape"}, "a block must preserve the shape"),
+    (DividesByZero, {"keeps shape"}, "not finite"),
+    (ForgetsToLeave, {"keeps shape"}, "build_leave must return the stream"),
+    (ChangesDtype, {"keeps dtype"}, "torch.float64 becomes torch.float32"),
+    (Gated, {"counts parameters", "counts flops"}, "3 layers of width 8 have 432 parameters, but"),
+    (GateMadeInForward, {"counts flops", "registers once", "batches", "compiles"}, "move them to __init__"),
+    (MixesItems, {"keeps items apart"}, "do not mix items"),
+    (NeverUses, {"trains everything", "batches"}, "joins.0.unused"),
+    (Detaches, {"counts flops", "trains everything"}, "no gradient moved"),
+    (DrawsElsewhere, {"is deterministic"}, "two networks of one seed differ"),
+    (Ties, {"batches"}, "register the block with vmap=False: parameters are shared"),
+    (CountsCalls, {"is deterministic", "batches", "compiles"}, "store no state between calls"),
+    (ForgetsItsScale, {"saves state", "batches"}, "register parameters and buffers"),
+    (Branches, {"batches", "compiles"}, "raised"),
+    (Leaves, {"carries signal"}, "raised SystemExit: 7"),
 ]
+PARAMETERS = {
+    NeverUses: lambda family, width, joins: joins * (width * width + width),
+    Ties: lambda family, width, joins: joins * width,
+}
 
 
 @pytest.fixture
@@ -226,28 +186,21 @@ def block(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("block", "fault"),
-    [pytest.param((fault.cls, fault.about), fault, id=fault.cls.__name__) for fault in FAULTS],
+    ("block", "breaks", "says"),
+    [((cls, {"extra_parameters": PARAMETERS.get(cls)}), breaks, says) for cls, breaks, says in FAULTS],
+    ids=[cls.__name__ for cls, _, _ in FAULTS],
     indirect=["block"],
 )
-def test_a_fault_is_found(block: str, fault: Fault) -> None:
-    problems = {
-        finding.check: finding.problem
-        for finding in check_block(block, in_families=["dense"])
-        if finding.problem is not None
-    }
-    assert set(problems) == fault.breaks
-    assert any(fault.says in problem for problem in problems.values()), problems
+def test_a_fault_is_found(block: str, breaks: set[str], says: str) -> None:
+    found = check_block(block, in_families=["dense"])
+    problems = {one.check: one.problem for one in found if one.problem is not None}
+    assert set(problems) == breaks
+    assert any(says in problem for problem in problems.values()), problems
     assert all("\n" not in problem for problem in problems.values())
 
 
 def test_every_check_has_a_block_that_fails_it() -> None:
-    assert set().union(*(fault.breaks for fault in FAULTS)) == ALL - {"reads no later step"}  # a note
-
-
-class ReadsTheNextStep(Sound):
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) + x.roll(-1, 1)
+    assert set().union(*(breaks for _, breaks, _ in FAULTS)) == ALL - {"reads no later step"}  # a note
 
 
 @pytest.mark.parametrize("block", [(ReadsTheNextStep, {})], indirect=True)
@@ -303,13 +256,10 @@ def test_a_block_that_cannot_be_built_gets_one_finding_a_family(block: str) -> N
     assert [finding.check for finding in check_results(subject)] == ["starts", "keeps shape"]
 
 
-def test_all_families_unless_some_are_named() -> None:
+def test_families_by_wildcard() -> None:
     assert {finding.family for finding in check_block("plain", in_families=["dense*"])} == {"dense", "dense-pair"}
-    with pytest.raises(UnknownName, match="did you mean highway"):
-        check_block("highwy")
     with pytest.raises(UnknownName, match="did you mean dense"):
         check_block("plain", in_families=["dens"])
-    assert len(families.select("*")) == len(families)
 
 
 def test_the_compiled_stack_is_compiled_even_after_the_memory_tracker_ran() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +13,6 @@ from highway_bench.architectures import architectures
 from highway_bench.blocks._parts import Copies, SumThen
 from highway_bench.errors import BadInput
 from highway_bench.families import make_family
-from highway_bench.measure.flops import count_flops
 from highway_bench.network import Stack, build
 from tests.combinations import IMAGES, IN_DENSE, combinations
 
@@ -46,9 +45,9 @@ def test_a_stride_divides_the_sides(block: str, family: str, change: Any, widths
 
 
 def test_a_plain_layer_between_stages_has_no_connection() -> None:
-    net = cast(nn.Sequential, build("highway", "dense", stages=[(2, 6), (3, 10), (1, 10)]))
+    net: Any = build("highway", "dense", stages=[(2, 6), (3, 10), (1, 10)])
     first, between, second, third = net
-    assert [len(cast(Stack, part).joins) for part in (first, second, third)] == [2, 3, 1]
+    assert [len(part.joins) for part in (first, second, third)] == [2, 3, 1]
     assert sum(p.numel() for p in between.parameters()) == 6 * 10 + 10
     highway = 2 * 2 * (6 * 6 + 6) + 4 * 2 * (10 * 10 + 10)
     assert sum(p.numel() for p in net.parameters()) == highway + 70
@@ -56,9 +55,8 @@ def test_a_plain_layer_between_stages_has_no_connection() -> None:
     torch.testing.assert_close(between(x), torch.relu(x @ between.weight.T + between.bias))
 
 
-def carried(net: nn.Module, x: Tensor) -> Tensor:
-    y: Tensor = cast(Stack, cast(nn.Sequential, net)[1]).joins[0].carry(x)
-    return y
+def carried(net: Any, x: Tensor) -> Any:
+    return net[1].joins[0].carry(x)
 
 
 @pytest.mark.parametrize("change", ["plain", "pad", "project"])
@@ -103,9 +101,9 @@ def test_sub_sampling_keeps_evenly_spaced_features() -> None:
 
 def test_the_carried_path_of_a_gated_layer_changes_too() -> None:
     """With T shut, a highway layer that changes dimension gives its carried path."""
-    net = build("highway", "conv", stages=[(1, 2), (1, 4, 2)], change="pad", block_options={"gate_bias": -100.0})
+    net: Any = build("highway", "conv", stages=[(1, 2), (1, 4, 2)], change="pad", block_options={"gate_bias": -100.0})
     x = torch.randn(3, 2, 6, 6)
-    join = cast(Stack, cast(nn.Sequential, net)[1]).joins[0]
+    join = net[1].joins[0]
     join.maps.product.weight.data[4:] = 0
     torch.testing.assert_close(join(x), join.carry(x))
 
@@ -125,20 +123,6 @@ def test_stages_that_cannot_be(family: str, stages: list[tuple[int, ...]], chang
     with pytest.raises(BadInput, match=says) as caught:
         build("residual", family, stages=stages, change=change)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("block", ["residual", "plain"])
-def test_the_residual_papers_twenty_layers_for_small_images(block: str) -> None:
-    """Its 0.27 M parameters and 40.6 M multiply-adds, with the stem's, the norms' and the classifier's added back."""
-    net = build(block, "conv-pair", stages=[(3, 16), (3, 32, 2), (3, 64, 2)], change="pad", seed=1)
-    weights = sum(p.numel() for p in net.parameters() if p.ndim > 1)
-    stem, norms, classifier = 3 * 16 * 9, 2 * (7 * 16 + 6 * 32 + 6 * 64), 650
-    assert weights + stem + norms + classifier == 269_722
-    x = torch.randn(1, 16, 32, 32)
-    with torch.no_grad():
-        multiply_adds = count_flops(lambda: net(x)) // 2
-    assert multiply_adds + stem * 32 * 32 + 640 == 40_551_040
-    assert net(x).shape == (1, 64, 8, 8)
 
 
 @pytest.mark.parametrize(
@@ -161,18 +145,15 @@ def test_what_build_refuses(arguments: dict[str, Any], says: str) -> None:
 
 def test_sites_count_through_all_stages() -> None:
     """A gate's automatic bias follows the whole stack's depth, not the stage's."""
-    net = cast(nn.Sequential, build("highway", "dense", stages=[(10, 4), (10, 4)]))
-    biases = {round(float(join.maps.product.bias[-1].detach()), 4) for part in net for join in cast(Stack, part).joins}
+    net: Any = build("highway", "dense", stages=[(10, 4), (10, 4)])
+    biases = {round(float(join.maps.product.bias[-1].detach()), 4) for part in net for join in part.joins}
     assert biases == {-2.9957}  # -ln 20
 
 
 @pytest.mark.parametrize("name", IN_DENSE)
 def test_a_stack_is_its_stage(name: str) -> None:
-    one, other = (
-        build(name, "dense", seed=1, **size)  # type: ignore[arg-type]
-        for size in ({"width": 4, "depth": 3}, {"stages": [(3, 4)]})
-    )
     x = torch.randn(2, 4)
+    one, other = build(name, "dense", seed=1, width=4, depth=3), build(name, "dense", seed=1, stages=[(3, 4)])
     assert torch.equal(one(x), other(x))
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+import importlib
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -88,106 +89,29 @@ def test_a_package_s_public_modules_are_imported_at_the_first_look_up(
     assert things.get("one") == 1
 
 
-@pytest.mark.parametrize(
-    ("source", "what"),
-    [
-        ("raise RuntimeError('half written')\n", "RuntimeError: half written"),
-        ("raise SystemExit(7)\n", "SystemExit: 7"),
-    ],
-)
-def test_a_broken_file_of_a_package_is_one_clear_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, what: str
+BROKEN = {
+    "raise ValueError('no luck')": "ValueError: no luck",
+    "def (": "SyntaxError: ",
+    "import sys\nsys.exit(7)": "SystemExit: 7",
+}
+
+
+@pytest.mark.parametrize("source", BROKEN)
+def test_a_file_that_fails_to_import_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
-    name = f"package_with_a_{what[:6].lower()}"
-    package = tmp_path / name
+    """One of a package, and a plug-in."""
+    package = tmp_path / f"package_{list(BROKEN).index(source)}"
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "zbad.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
-    things: Registry[int] = Registry("thing", package=name)
-    for _ in range(2):  # a notebook may ask again
-        with pytest.raises(BadInput, match=f"^{package}/zbad.py failed to import: {what}") as caught:
-            things.names()
+    things: Registry[int] = Registry("thing", package=package.name)
+    plugin = f"{package.name}.zbad"
+    for ask in (things.names, things.names, lambda: load_plugin(plugin)):  # a notebook may ask again
+        with pytest.raises(BadInput, match=rf"^\S+( '{plugin}')? failed to import: {BROKEN[source]}") as caught:
+            ask()
         assert "\n" not in str(caught.value)
-
-
-class FakePoint:
-    """An entry point whose loading does ``do``."""
-
-    name = "mine"
-    value = "my_package.blocks:Mine"
-
-    def __init__(self, do: Callable[[], object]) -> None:
-        self.load = do
-
-
-def with_points(monkeypatch: pytest.MonkeyPatch, *points: FakePoint) -> None:
-    def entry_points(*, group: str) -> list[FakePoint]:
-        return list(points) if group == "highway_bench.things" else []
-
-    monkeypatch.setattr(registry, "entry_points", entry_points)
-
-
-def test_entry_points_register_at_the_first_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    things: Registry[int] = Registry("thing", group="highway_bench.things")
-    loaded = []
-
-    def load() -> None:
-        loaded.append(things.names())  # a plug-in may look names up while it registers
-        things.register("mine", 1, module="my_package.blocks")
-
-    with_points(monkeypatch, FakePoint(load))
-    assert loaded == []
-    assert things.names() == ["mine"]
-    assert things.get("mine") == 1
-    assert loaded == [[]]
-
-
-def test_an_entry_point_of_a_class_that_registers_nothing_is_an_alias(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = SimpleNamespace(name="ordered", value="collections:OrderedDict", load=lambda: OrderedDict)
-    monkeypatch.setattr("highway_bench.registry.entry_points", lambda group: [point])
-    things: Registry[int] = Registry("thing", group="things")
-    assert things.alias_of("ordered") == "collections:OrderedDict"
-    assert things.alias_of("another") == "another"
-    assert "ordered" not in things
-
-
-def test_an_entry_point_that_fails_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load() -> None:
-        raise ImportError("No module named 'numpyy'")
-
-    things: Registry[int] = Registry("thing", group="highway_bench.things")
-    with_points(monkeypatch, FakePoint(load))
-    with pytest.raises(BadInput) as caught:
-        things.names()
-    assert "numpyy" in str(caught.value)
-
-
-def test_an_entry_point_s_duplicate_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    things: Registry[int] = Registry("thing", group="highway_bench.things")
-    things.register("mine", 0, module="here")
-    with_points(monkeypatch, FakePoint(lambda: things.register("mine", 1, module="my_package.blocks")))
-    with pytest.raises(DuplicateName, match=r"in here and in my_package\.blocks"):
-        things.names()
-
-
-@pytest.mark.parametrize(
-    ("source", "says"),
-    [
-        ("raise ValueError('no luck')", "ValueError: no luck"),
-        ("def (", "SyntaxError: "),
-        ("import sys\nsys.exit(7)", "SystemExit: 7"),
-    ],
-)
-def test_a_plug_in_that_fails_to_import(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, says: str
-) -> None:
-    (tmp_path / "bad_plugin.py").write_text(source)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(BadInput) as caught:
-        load_plugin("bad_plugin")
-    assert str(caught.value).startswith(f"plug-in 'bad_plugin' failed to import: {says}")
-    assert "\n" not in str(caught.value)
 
 
 def test_a_plug_in_s_own_clear_error_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,6 +119,50 @@ def test_a_plug_in_s_own_clear_error_stays_as_it_is(tmp_path: Path, monkeypatch:
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(BadInput, match=r"^mend this$"):
         load_plugin("clear_plugin")
+
+
+@pytest.fixture
+def pointed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Registry[int]], object]], Registry[int]]:
+    """Makes a registry with an entry point ``mine``, whose loading calls a function of the registry."""
+
+    def registry_with(load: Callable[[Registry[int]], object]) -> Registry[int]:
+        things: Registry[int] = Registry("thing", group="highway_bench.things")
+        point = SimpleNamespace(name="mine", value="my_package.blocks:Mine", load=lambda: load(things))
+        monkeypatch.setattr(registry, "entry_points", lambda group: [point] * (group == "highway_bench.things"))
+        return things
+
+    return registry_with
+
+
+def test_entry_points_register_at_the_first_look_up(pointed: Any) -> None:
+    loaded = []
+
+    def load(things: Registry[int]) -> None:
+        loaded.append(things.names())  # a plug-in may look names up while it registers
+        things.register("mine", 1, module="my_package.blocks")
+
+    things = pointed(load)
+    assert loaded == []
+    assert (things.names(), things.get("mine"), loaded) == (["mine"], 1, [[]])
+
+
+def test_an_entry_point_of_a_class_that_registers_nothing_is_an_alias(pointed: Any) -> None:
+    things = pointed(lambda _: OrderedDict)
+    assert things.alias_of("mine") == "collections:OrderedDict"
+    assert things.alias_of("another") == "another"
+    assert "mine" not in things
+
+
+def test_an_entry_point_that_fails_is_one_clear_line(pointed: Any) -> None:
+    with pytest.raises(BadInput, match="no_such_module"):
+        pointed(lambda _: importlib.import_module("no_such_module")).names()
+
+
+def test_an_entry_point_s_duplicate_is_told_as_such(pointed: Any) -> None:
+    things = pointed(lambda things: things.register("mine", 1, module="my_package.blocks"))
+    things.register("mine", 0, module="here")
+    with pytest.raises(DuplicateName, match=r"in here and in my_package\.blocks"):
+        things.names()
 
 
 def test_the_first_line_of_a_docstring_describes_an_entry() -> None:

@@ -10,25 +10,29 @@ import sys
 import pytest
 from rich.console import Console
 
-from highway_bench.terminal import print_table, printable
+from highway_bench.terminal import Heading, TextTable, print_part, printable
 
-HEADS = ["block", "what it is", "multiply-adds", "ratio"]
-ROWS = [
-    ["highway-free", "a gate of its own for the carry", "15,470,264,320", "1.69× [1.66, 1.71]"],
-    ["plain", "no [red]shortcut[/red]", "4.58e-05", "1.00×"],
-]
-NUMBERS = [False, False, True, True]
+TEXT = ("block", "what it is")
+BLOCKS = TextTable(
+    "blocks",
+    "Blocks",
+    tuple(Heading(head, number=head not in TEXT) for head in (*TEXT, "multiply-adds", "ratio")),
+    (
+        ("highway-free", "a gate of its own for the carry", "15,470,264,320", "1.69× [1.66, 1.71]"),
+        ("plain", "no [red]shortcut[/red]", "4.58e-05", "1.00×"),
+    ),
+)
 
 
-def printed(width: int) -> list[str]:
+def printed(table: TextTable, width: int) -> str:
     out = io.StringIO()
-    print_table(Console(file=out, width=width), "Blocks", HEADS, ROWS, NUMBERS)
-    return out.getvalue().splitlines()
+    print_part(table, Console(file=out, width=width))
+    return out.getvalue()
 
 
 @pytest.mark.parametrize("width", [200, 80, 70])
 def test_numbers_stay_whole_and_text_gives_way(width: int) -> None:
-    lines = printed(width)
+    lines = printed(BLOCKS, width).splitlines()
     assert max(map(len, lines)) <= width
     for number in ("15,470,264,320", "4.58e-05", "1.69×", "[1.66,", "1.71]"):
         assert sum(number in line for line in lines) == 1
@@ -36,7 +40,7 @@ def test_numbers_stay_whole_and_text_gives_way(width: int) -> None:
 
 
 def test_what_cannot_fit_runs_over_the_edge() -> None:
-    lines = printed(30)
+    lines = printed(BLOCKS, 30).splitlines()
     assert any("15,470,264,320" in line and "1.69×" in line for line in lines)
     assert len({len(line) for line in lines[1:]}) == 1
 
@@ -53,12 +57,12 @@ def test_what_a_terminal_cannot_print_is_replaced(environment: dict[str, str]) -
     code = (
         "import sys, typer\n"
         "from rich.console import Console\n"
-        "from highway_bench.terminal import print_table, printable, replace_unprintable\n"
+        "from highway_bench.terminal import Heading, TextTable, print_part, replace_unprintable\n"
         "replace_unprintable()\n"
         "typer.echo('\\u2713 typer')\n"
         "typer.echo('\\u2713 error', err=True)\n"
         "print('\\u2713 print')\n"
-        "print_table(Console(), '\\u2713', ['a'], [['1']], [True])\n"
+        "print_part(TextTable('', '\\u2713', (Heading('a'),), (('1',),)), Console())\n"
     )
     unset = {"PYTHONIOENCODING", "PYTHONUTF8"}
     kept = {name: value for name, value in os.environ.items() if name not in unset}
@@ -89,7 +93,7 @@ def test_control_characters_are_printed_as_text(text: str, shown: str) -> None:
 
 
 def test_a_table_prints_names_as_text() -> None:
-    out = io.StringIO()
-    print_table(Console(file=out, width=200), EVIL, ["name"], [[EVIL], ["two\nlines"]], [False])
-    assert not {"\x1b", "\x07", "\u202e"} & set(out.getvalue())
-    assert "two" in out.getvalue()
+    text = printed(TextTable("", EVIL, (Heading("name", number=False),), ((EVIL,), ("two\nlines",)), left_out=2), 200)
+    assert not {"\x1b", "\x07", "\u202e"} & set(text)
+    assert "two" in text
+    assert text.endswith("and 2 more\n")

@@ -28,7 +28,7 @@ from highway_bench.frames.results import Results
 from highway_bench.history.files import write_text
 from highway_bench.report.choice.columns import KNOWN
 from highway_bench.report.choice.table import finals_of, wide_table
-from highway_bench.report.columns import Shown
+from highway_bench.report.columns import TextTable
 from highway_bench.report.figures import NothingToShow, Picture, figures, svg_text
 from highway_bench.results.parquet import FINALS, FOLDER, PLAIN, TABLE
 
@@ -83,7 +83,7 @@ class Site:
         judge = import_module(f"benches.proofs.{name}").judge
         return "\n".join(judge(lines)) if lines is not None else ABSENT.format(f"nox -s proof -- {name}")
 
-    def csv(self, name: str, table: pd.DataFrame | Shown) -> str:
+    def csv(self, name: str, table: pd.DataFrame | TextTable) -> str:
         """A link to a file with ``table``."""
         self.files[f"{name}.csv"] = tables.csv_text(table)
         return f"[{name}.csv]({name}.csv)"

@@ -20,7 +20,7 @@ from highway_bench.peers.table import peer_table
 from highway_bench.report.choice.costs import costs_of
 from highway_bench.report.choice.lines import taken
 from highway_bench.report.choice.ranking import KINDS
-from highway_bench.report.columns import Record, Shown, missing
+from highway_bench.report.columns import Record, TextTable, missing
 from highway_bench.report.figures.overview import overview_picture
 from highway_bench.report.format import NONE, quantity, three
 from highway_bench.report.markdown import markdown_table
@@ -35,20 +35,20 @@ LONG = ["recipe", "samples", "paired", "message", "label"]
 COUNT = re.compile(r" \(n = [\d,]+\)")
 
 
-def frame(table: pd.DataFrame | Shown) -> pd.DataFrame:
+def frame(table: pd.DataFrame | TextTable) -> pd.DataFrame:
     """A table as a DataFrame, with its texts if it is for print."""
-    if isinstance(table, Shown):
+    if isinstance(table, TextTable):
         return pd.DataFrame(table.entries, columns=[head.text for head in table.heads])
     return table
 
 
-def csv_text(table: pd.DataFrame | Shown) -> str:
+def csv_text(table: pd.DataFrame | TextTable) -> str:
     """A table as the text of a file: whole numbers are exact, others have four digits."""
     own = frame(table).drop(columns=LONG, errors="ignore").dropna(axis=1, how="all")
     return own.to_csv(index=False, float_format=lambda one: f"{one:.0f}" if one.is_integer() else f"{one:.4g}")
 
 
-def markdown(table: pd.DataFrame | Shown) -> str:
+def markdown(table: pd.DataFrame | TextTable) -> str:
     """A table in Markdown."""
 
     def cell(one: Any) -> str:
@@ -81,7 +81,7 @@ def benchmarks(folder: Path) -> pd.DataFrame:
     return pd.json_normalize(saved, "benchmarks", ["datetime", ["commit_info", "id"]])
 
 
-def decided(results: Results) -> dict[str, Shown]:
+def decided(results: Results) -> dict[str, TextTable]:
     """The tables of the protocol by name."""
     return {one.name: one for one in decide_tables(results)}
 

@@ -18,12 +18,9 @@ import typer
 from highway_bench import __version__
 from highway_bench.cli import (
     connections,
-    data,
     decide,
     entries,
     history,
-    peers,
-    report,
     reproduce,
     run,
     stores,
@@ -94,15 +91,15 @@ add(
             "throughput memory --block plain --block 'highway*' --family dense --depth 10 --depth 50",
         ),
         "status": (stores.status, "--store reports/results.sqlite"),
-        "report": (report.report, "--store reports/results.sqlite --out reports/page"),
+        "report": (stores.report, "--store reports/results.sqlite --out reports/page"),
         "decide": (decide.decide, "--part vision --family conv --dry-run"),
         "compare-my-block": (decide.compare_my_block, "my_gate.py"),
         "advise": (connections.advise, "transformer --depth 12 --minutes 10"),
-        "peers": (peers.peers, "sequential two-linear-maps --width 50 --mode eager"),
+        "peers": (run.peers, "sequential two-linear-maps --width 50 --mode eager"),
         "reproduce": (reproduce.reproduce, "lecture --epochs 3"),
         "new-block": (entries.new_block, "my-gate"),
         "check": (entries.check, "my-gate --plugin my_gate.py"),
-        "serve": (report.serve, ""),
+        "serve": (stores.serve, ""),
     },
 )
 add_group(
@@ -125,9 +122,9 @@ add_group(
     "List, fetch and check data sets.",
     "fetch mnist",
     {
-        "list": (data.list_sets, ""),
-        "fetch": (data.fetch, "sentiment"),
-        "check": (data.check, "mnist-5k digits"),
+        "list": (entries.list_data, ""),
+        "fetch": (entries.fetch_data, "sentiment"),
+        "check": (entries.check_data, "mnist-5k digits"),
     },
 )
 add_group(

@@ -27,7 +27,7 @@ from highway_bench.cli._options import (
     assignments,
     engine_at,
 )
-from highway_bench.cli._output import Printed, Table, show
+from highway_bench.cli._output import Printed, show, text_table
 from highway_bench.studies.advice import ADVICES
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def print_preview(layer: str, options: dict[str, Any], plugins: Any, workers: in
     facts, notes = about(request, fitted), notes_on(request, fitted, request.depth)
     title = f"{facts['layer']} ({facts['kind']}): {len(table)} connections, as far as time allows"
     parts: list[Printed] = [
-        Table(title, ["block", "start", "width"], [list(row.values()) for row in table], right=["width"]),
+        text_table(title, ["block", "start", "width"], [list(row.values()) for row in table]),
         f"\n{' '.join(notes)}",
         f"{fitted.workers} at a time, {gib(fitted.workers * facts['bytes'])} in all",
     ]

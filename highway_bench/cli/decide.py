@@ -21,9 +21,9 @@ from highway_bench.cli._options import (
     WorkerCount,
     engine_at,
 )
-from highway_bench.cli._output import Printed, Table, bounds, show, write_tables
+from highway_bench.cli._output import Printed, bounds, show, text_table, write_tables
 from highway_bench.errors import BadInput
-from highway_bench.json_values import finite
+from highway_bench.terminal import finite
 
 if TYPE_CHECKING:
     from highway_bench.cell import Cell
@@ -109,7 +109,7 @@ def print_candidates(part: Part, store: Path, *, as_json: bool) -> None:
     ]
     runs = f"{left['left']} of usually {left['usual']} runs are left, {left['core_hours']:.2g} core-hours"
     title = f"{counted(len(rows), 'candidate')}; {runs}"
-    table = Table(title, list(candidates[0]), rows, right=["width", "steps"])
+    table = text_table(title, list(candidates[0]), rows)
     show({"candidates": candidates, **left}, [table], as_json=as_json)
 
 
@@ -148,11 +148,10 @@ def compare_my_block(
             {"family": one.template.family, "width": one.template.width, "depths": list(one.depths)}
             for one in candidates
         ]
-        table = Table(
+        table = text_table(
             f"{name} would be trained in",
             ["family", "width", "depths"],
             [[one["family"], one["width"], ", ".join(map(str, one["depths"]))] for one in shapes],
-            right=["width"],
             note=f"A depth is begun only if it would end within {minutes:g} minutes (--minutes) and the block trained "
             "at the depth before it.",
         )
@@ -178,7 +177,7 @@ def compare_my_block(
 def comparison(compared: BlockComparison, store: Path) -> Iterator[Printed]:
     """The position in each family and depth, then every contrast."""
     checks = "; ".join(f"{one.family} {one.ratio}" for one in compared.checks)
-    yield Table(
+    yield text_table(
         f"{compared.block} among the committed connections",
         ["family", "depth", "seeds that succeed", "loss", "rank", "better than", "undecided", "worse than"],
         [
@@ -188,12 +187,11 @@ def comparison(compared: BlockComparison, store: Path) -> Iterator[Printed]:
             ]
             for one in compared.positions
         ],
-        right=["depth", "better than", "undecided", "worse than"],
         note="Brackets are 95 % intervals. Loss of pre-norm here over the committed one, with intervals that hold "
         f"together with 95 %: {checks}.",
     )
     yield ""
-    yield Table(
+    yield text_table(
         "Each connection",
         ["family", "depth", "connection", f"{compared.block} is", "share that succeeds, difference", "loss ÷ its loss"],
         [
@@ -201,7 +199,6 @@ def comparison(compared: BlockComparison, store: Path) -> Iterator[Printed]:
             for one in compared.positions
             for other in one.contrasts
         ],
-        right=["depth"],
         note="Shares are of seeds, from 0 to 1; the intervals of their differences hold together with 95 % in a family "
         "and depth (Bonferroni). Losses are compared where more than half of the seeds of both succeed, and their p is "
         "corrected by Holm.",

@@ -1,4 +1,4 @@
-"""``highway-bench list``, ``show``, ``new-block`` and ``check``: what can be measured, and a block of one's own."""
+"""``highway-bench list``, ``show``, ``data``, ``new-block`` and ``check``: what can be measured, and your own block."""
 
 from __future__ import annotations
 
@@ -13,17 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from highway_bench.cli._options import AsJson, BlockName, BlockOptions, FamilyOptions, Plugins, assignments
-from highway_bench.cli._output import Printed, Table, show
+from highway_bench.cli._output import Printed, records_table, show, text_of, text_table
 from highway_bench.errors import HighwayBenchError
 
 if TYPE_CHECKING:
     from highway_bench.block_check import CheckResult
     from highway_bench.network_summary import NetworkSummary
     from highway_bench.scaffold import NewBlock
-
-
-class CheckFailed(HighwayBenchError):
-    """The block violates the contract."""
 
 
 class Section(StrEnum):
@@ -38,29 +34,18 @@ class Section(StrEnum):
     PROFILES = "profiles"
 
 
-COLUMNS: dict[str, dict[str, str]] = {
-    Section.BLOCKS: {"block": "name", "equation": "equation", "what it is": "summary", "source": "source"},
-    Section.FAMILIES: {
-        "family": "name",
-        "transform": "transform",
-        "takes": "kind",
-        "options": "options",
-        "source": "source",
-    },
-    Section.ARCHITECTURES: {
-        "architecture": "name",
-        "what it is": "summary",
-        "inputs": "inputs",
-        "outputs": "outputs",
-        "source": "source",
-    },
-    Section.TASKS: {"task": "name", "what it does": "summary", "metrics": "metrics", "recipe words": "words"},
-    Section.WORDS: {"recipe word": "name", "may be": "values", "what it means": "summary", "tasks": "tasks"},
-    Section.DATASETS: {"data set": "name", "what it is": "summary", "source": "source"},
-    Section.PROFILES: {"profile": "name", "what it is for": "summary", "tasks": "tasks"},
+COLUMNS = {
+    Section.BLOCKS: ("name", "equation", "summary", "source"),
+    Section.FAMILIES: ("name", "transform", "kind", "options", "source"),
+    Section.ARCHITECTURES: ("name", "summary", "inputs", "outputs", "source"),
+    Section.TASKS: ("name", "summary", "metrics", "words"),
+    Section.WORDS: ("name", "values", "summary", "tasks"),
+    Section.DATASETS: ("name", "summary", "source"),
+    Section.PROFILES: ("name", "summary", "tasks"),
 }
+"""The keys of entries that tables have."""
 IMPORTED = {"metrics", "words", "tasks"}
-"""Keys of columns for which all that is registered is imported, torch too. The overview of all sections lacks them."""
+"""Those for which all that is registered is imported, torch too. The overview of all sections lacks them."""
 
 
 def list_entries(
@@ -75,36 +60,25 @@ def list_entries(
     from highway_bench.declared import FILES, declared, has_entry_points
 
     chosen = [section] if section else list(Section)
-    everything = json or plugin or (section and IMPORTED & {*COLUMNS[section].values()}) or has_entry_points()
+    everything = json or plugin or (section and IMPORTED & {*COLUMNS[section]}) or has_entry_points()
     if everything:
         from highway_bench.catalogue import catalogue
         from highway_bench.plugins import load_plugins
 
         load_plugins(plugin or [])
-        entries = {str(one): catalogue(one) for one in chosen}
+        entries = {one: catalogue(one) for one in chosen}
     else:
-        entries = {str(one): declared(one) for one in chosen if one in FILES}
-    unknown = set() if everything else IMPORTED
-    show(entries, tables_of(entries, unknown), as_json=json)
+        entries = {one: declared(one) for one in chosen if one in FILES}
+    left_out = set() if everything else IMPORTED
+    show({str(one): found for one, found in entries.items()}, tables_of(entries, left_out), as_json=json)
 
 
-def tables_of(entries: Mapping[str, Sequence[Mapping[str, Any]]], unknown: Collection[str]) -> Iterator[Printed]:
-    """The entries of each section as a table, without the columns of ``unknown`` keys."""
+def tables_of(entries: Mapping[Section, Sequence[Mapping[str, Any]]], left_out: Collection[str]) -> Iterator[Printed]:
+    """The entries of each section as a table, without the columns that are ``left_out``."""
     for number, (section, found) in enumerate(entries.items()):
         if number:
             yield ""
-        columns = {title: key for title, key in COLUMNS[section].items() if key not in unknown}
-        rows = [[text_of(entry[key]) for key in columns.values()] for entry in found]
-        yield Table(section, list(columns), rows, right=["outputs"])
-
-
-def text_of(value: Any) -> str:
-    """An entry's value as text in a table: options as name=value, metrics by name and unit."""
-    if isinstance(value, dict):
-        return ", ".join(f"{name}={inner}" for name, inner in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(f"{one['name']} [{one['unit']}]" if isinstance(one, dict) else str(one) for one in value)
-    return "" if value is None else str(value).replace("``", "")
+        yield records_table(section, found, (key for key in COLUMNS[section] if key not in left_out))
 
 
 def show_network(
@@ -146,37 +120,17 @@ def network(summary: NetworkSummary) -> Iterator[Printed]:
     """The layers, then the totals with those of plain."""
     yield f"{summary.block}: {summary.equation}"
     yield f"{summary.family}: {summary.transform}"
-    yield f"input of one item: {shape(summary.input)}\n"
-    rows = [
-        (
-            "  " * layer.level + layer.name,
-            layer.module,
-            shape(layer.output),
-            f"{layer.params:,}",
-            f"{layer.flops:,}",
-            f"× {layer.repeats}" if layer.repeats > 1 else "",
-        )
-        for layer in summary.layers
-    ]
-    yield Table(
+    yield f"input of one item: {text_of(summary.input)}\n"
+    yield records_table(
         f"Layers, depth {summary.depth}",
-        ["module", "kind", "output", "parameters", "FLOP", "times"],
-        rows,
-        right=["parameters", "FLOP"],
-        note="Of one module and one item, forward. An indented module is part of the module above it.",
+        [{**vars(layer), "name": "  " * layer.level + layer.name} for layer in summary.layers],
+        ("name", "module", "output", "params", "flops", "repeats"),
+        "Of one module and one item, forward. An indented module is part of the module above it.",
     )
     yield ""
-    summaries = [summary] + ([summary.equal] if summary.equal else [])
-    yield Table(
-        "Totals",
-        ["block", "width", "parameters a layer", "parameters", "FLOP a layer", "FLOP"],
-        [
-            (one.block, one.width, f"{one.layer_params:,}", f"{one.params:,}", f"{one.layer_flops:,}", f"{one.flops:,}")
-            for one in summaries
-        ],
-        right=["width", "parameters a layer", "parameters", "FLOP a layer", "FLOP"],
-        note=note_on(summary),
-    )
+    networks = [summary] if summary.equal is None else [summary, summary.equal]
+    keys = ("block", "width", "layer_params", "params", "layer_flops", "flops")
+    yield records_table("Totals", map(vars, networks), keys, note_on(summary))
 
 
 def note_on(summary: NetworkSummary) -> str:
@@ -193,9 +147,91 @@ def note_on(summary: NetworkSummary) -> str:
     return f"{summary.block} has the width that gives it plain's {cost} a layer, to {summary.mismatch:+.1%}. {text}"
 
 
-def shape(sizes: tuple[int, ...]) -> str:
-    """(16, 28, 28) as 16 × 28 × 28."""
-    return " × ".join(map(str, sizes))
+DataOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="K=V", help="An option of the data set, such as corpus=tweets. May be repeated."),
+]
+
+
+def list_data(plugin: Plugins = None, json: AsJson = False) -> None:
+    """List the data sets.
+
+    Shows what is missing of each, and the folders that are searched.
+    """
+    from highway_bench.catalogue import catalogue
+    from highway_bench.data import cache_folder, data_folder
+    from highway_bench.plugins import load_plugins
+
+    load_plugins(plugin or [])
+    entries, given = catalogue("datasets"), data_folder()
+    table = records_table("Data sets", entries, [*COLUMNS[Section.DATASETS], "missing"])
+    first = given or "the one that HIGHWAY_BENCH_DATA names (it is not set)"
+    show(
+        {"data_folder": given, "cache_folder": cache_folder(), "datasets": entries},
+        [table, f"\nfolders searched: {first}, then {cache_folder()}"],
+        as_json=json,
+    )
+
+
+def fetch_data(
+    name: Annotated[str, typer.Argument(help="The data set, as in 'highway-bench data list'.")],
+    option: DataOptions = None,
+    plugin: Plugins = None,
+    json: AsJson = False,
+) -> None:
+    """Download the files of a data set.
+
+    They come from where they are published, and go into the cache folder.
+    """
+    from highway_bench.data import make_dataset
+    from highway_bench.plugins import load_plugins
+
+    load_plugins(plugin or [])
+    dataset = make_dataset(name, **assignments("--option", option))
+    folder = None if dataset.missing() is None else dataset.fetch()
+    text = f"nothing is missing: {name} is here already" if folder is None else f"{name}: {folder}"
+    show({"name": name, "fetched": folder}, text, as_json=json)
+
+
+def check_data(
+    names: Annotated[list[str] | None, typer.Argument(help="Data sets; by default, all that are complete.")] = None,
+    option: DataOptions = None,
+    plugin: Plugins = None,
+    json: AsJson = False,
+) -> None:
+    """Load data sets and print their sizes.
+
+    Loading verifies their files.
+    """
+    from highway_bench.catalogue import catalogue
+    from highway_bench.data import datasets, make_dataset
+    from highway_bench.plugins import load_plugins
+
+    load_plugins(plugin or [])
+    complete = (entry["name"] for entry in catalogue("datasets") if entry["missing"] is None)
+    options = assignments("--option", option)
+    results: list[dict[str, Any]] = []
+    for name in datasets.select(*names) if names else complete:
+        dataset = make_dataset(name, **options)
+        train, test = dataset.load()
+        results.append(
+            {
+                "name": name,
+                "train": tuple(train.inputs.shape),
+                "test": tuple(test.inputs.shape),
+                "input": dataset.input_kind,
+                "target": dataset.target_kind,
+                "outputs": dataset.outputs,
+                "chance_loss": dataset.chance_loss,
+                "chance_accuracy": dataset.chance_accuracy,
+            }
+        )
+    note = "Chance: the best score without the input; the loss is on training data, the accuracy on test data."
+    show({"datasets": results}, records_table("Data sets", results, results[0], note), as_json=json)
+
+
+class CheckFailed(HighwayBenchError):
+    """The block violates the contract."""
 
 
 def new_block(
@@ -289,4 +325,4 @@ def checked(name: str, results: Sequence[CheckResult]) -> Iterator[Printed]:
                 families.setdefault((one.check, text), []).append(one.family)
         if families:
             rows = [(check, text, ", ".join(names)) for (check, text), names in families.items()]
-            yield Table(f"{title}: {name}", ["check", head, "families"], rows)
+            yield text_table(f"{title}: {name}", ["check", head, "families"], rows)

@@ -23,10 +23,10 @@ from highway_bench.cli._options import (
     engine_at,
     with_options_of,
 )
-from highway_bench.cli._output import console, print_json, print_table
+from highway_bench.cli._output import print_json, show, text_table
 from highway_bench.errors import BadInput
-from highway_bench.json_values import finite
 from highway_bench.studies.reproduce.request import Request
+from highway_bench.terminal import finite
 
 if TYPE_CHECKING:
     from highway_bench.plan.estimate import Estimate
@@ -127,7 +127,7 @@ def print_choices(choices: Iterable[Reproduction], *, as_json: bool) -> None:
         [one.name, one.title, one.source, " ".join(f"--{word}" for word in sorted(one.takes)), ", ".join(one.scales)]
         for one in choices
     ]
-    print_table("Reproductions", ["name", "what", "source", "takes", "scales"], rows)
+    show({}, text_table("Reproductions", ["name", "what", "source", "takes", "scales"], rows), as_json=False)
 
 
 def is_given(context: typer.Context, word: str) -> bool:
@@ -170,7 +170,7 @@ def print_cost(estimate: Estimate, store: Path, claims: Sequence[Claim], *, has_
         typer.echo(f"data:  {name}: {reason}")
     rows = [[one.statement, one.rule, one.power_text(one.power())] for one in claims if not one.exact]
     if rows:
-        print_table("Power of this design", ["claim", "rule", "power"], rows)
+        show({}, text_table("Power of this design", ["claim", "rule", "power"], rows), as_json=False)
 
 
 def claim_entry(claim: Claim) -> dict[str, Any]:
@@ -220,16 +220,15 @@ def print_reproduced(reproduced: Reproduced, *, as_json: bool) -> None:
             }
         )
         return
-    from highway_bench.report.console import print_tables
+    from highway_bench.report.console import explained
 
-    print_tables(reproduced.conclusion.tables, console())
-    typer.echo()
-    print_table(
+    findings = text_table(
         reproduced.reproduction.title,
         ["published", "evidence", "measured", "verdict", "rule", "power"],
         [one.entries for one in reproduced.conclusion.findings],
         note=f"source: {reproduced.reproduction.source}",
     )
+    show({}, [*explained(reproduced.conclusion.tables), "", findings], as_json=False)
     for left in reproduced.reproduction.not_attempted:
         typer.echo(f"not attempted: {left.published} ({left.source}): {left.why}")
     typer.echo()

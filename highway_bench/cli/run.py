@@ -1,4 +1,4 @@
-"""``highway-bench run``: measures a profile's cells."""
+"""``highway-bench run``, which measures a profile's cells, and ``peers``, which times other implementations of them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,23 @@ from highway_bench.cli._options import (
     engine_at,
     with_options_of,
 )
-from highway_bench.cli._output import MOST_NAMED, Printed, Table, console, notes, show
+from highway_bench.cli._output import MOST_NAMED, Printed, console, notes, show, text_table, write_tables
 from highway_bench.errors import HighwayBenchError
+from highway_bench.peers.request import PeerRequest
 from highway_bench.plan.selection import Selection
 from highway_bench.results import parsed
+from highway_bench.terminal import finite
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from highway_bench.plan.estimate import Estimate
     from highway_bench.plan.plan import Ending, RunResult
+
+PEER = (  # what is told of a comparison
+    *("peer", "version", "block", "family", "depth", "width", "batch_size", "phase", "mode", "device", "machine"),
+    *("step_time", "peer_time", "saved_activations", "peer_saved", "difference", "status", "message", "verdict"),
+)
 
 
 class Unexpected(HighwayBenchError):
@@ -81,27 +90,61 @@ def run(
     plan = Plan.of(profile, Selection.of(**options), plugin or ())
     plan = plan if shard is None else plan.shard(shard)
     notes([*plan.remarks, *plan.changes(store)])
+    again = rerun or FAILED
     if dry_run:
-        again = rerun or FAILED
-        estimate = plan.estimate(store, workers=workers, rerun=again, strict_source=strict_source)
-        print_plan(estimate, store, as_json=json)
+        print_plan(plan.estimate(store, workers=workers, rerun=again, strict_source=strict_source), store, as_json=json)
         return
     with measuring(store, log=log_file, rerun=rerun) as on_event:
         result = plan.run(
             store,
             engine=engine_at(engine, address, workers),
             workers=workers,
-            rerun=rerun or FAILED,
+            rerun=again,
             strict_source=strict_source,
             on_event=on_event,
             command=["highway-bench", *sys.argv[1:]],
         )
     unexpected = result.unexpected if strict else []
     status = Unexpected.exit_status if unexpected else result.summary.exit_status
-    print_results(result, store, status, as_json=json, details=details)
+    show(as_dict(result, store, status), ended(result, store, details=details), as_json=json)
     if unexpected:
         notes(named("unexpected", unexpected))
         raise Unexpected(f"{len(unexpected)} cells ended with a status that profile {profile!r} does not expect")
+    raise typer.Exit(status)
+
+
+@with_options_of(PeerRequest, argument="peer")
+def peers(
+    options: Mapping[str, Any] = MappingProxyType({}),
+    store: StorePath = Path("reports/peers.sqlite"),
+    tables: Annotated[Path | None, typer.Option(help="Also write the tables to this file (.md or .tex).")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost; measure nothing.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Time our networks and other implementations of them in turn, on equal weights and inputs.
+
+    A peer whose outputs or gradients are not ours is an error, and is not timed. Stored cells are not measured again.
+    keras and x-transformers: pip install highway-bench[peers].
+    """
+    from highway_bench.peers.comparison import plan_of
+    from highway_bench.peers.table import peer_table, peer_tables
+
+    plan = plan_of(PeerRequest.of(**options))
+    if dry_run:
+        print_plan(plan.estimate(store), store, as_json=json)
+        return
+    with measuring(store) as on_event:
+        result = plan.run(store, on_event=on_event, command=["highway-bench", *sys.argv[1:]])
+    table = peer_table(result.rows)
+    written = peer_tables(table)
+    if tables is not None:
+        write_tables(written, tables)
+    comparisons = [comparison(row) for _, row in table.iterrows()]
+    data = {"store": store, "comparisons": comparisons, "failures": plain(result.failures)}
+    parts: list[Printed] = [part for one in written for part in (one, "")]
+    show(data, [*parts, f"store: {store}"], as_json=json)
+    if not json:
+        notes(named("failed", result.failures))
     raise typer.Exit(result.summary.exit_status)
 
 
@@ -122,7 +165,7 @@ def planned(estimate: Estimate, store: Path) -> Iterator[Printed]:
     from highway_bench.provenance.free_memory import PROCESS_BYTES, gib
 
     numbers = Counter((cell.task, cell.family, cell.dataset or "") for cell in estimate.cells)
-    yield Table("Cells", ["task", "family", "data set", "cells"], [[*where, n] for where, n in numbers.items()])
+    yield text_table("Cells", ["task", "family", "data set", "cells"], [[*where, n] for where, n in numbers.items()])
     left = len(estimate.cells) - estimate.stored
     yield f"\n{len(estimate.cells)} cells, {estimate.stored} of them in {store} already"
     if left:
@@ -134,14 +177,10 @@ def planned(estimate: Estimate, store: Path) -> Iterator[Printed]:
         )
 
 
-def print_results(result: RunResult, store: Path, exit_status: int, *, as_json: bool, details: bool) -> None:
-    """Print the tables of the rows, the number of cells by status, and the next command."""
-    if not as_json:
-        from highway_bench.report.console import print_brief, print_summary
-
-        (print_summary if details else print_brief)(result.rows, console(), result.runs)
+def as_dict(result: RunResult, store: Path, exit_status: int) -> dict[str, Any]:
+    """A run as plain data."""
     summary = result.summary
-    data = {
+    return {
         "run_id": summary.run_id,
         "store": store,
         "cells": len(summary.digests),
@@ -153,21 +192,23 @@ def print_results(result: RunResult, store: Path, exit_status: int, *, as_json: 
         "failures": plain(result.failures),
         "unexpected": plain(result.unexpected),
     }
-    show(data, ended(result, store), as_json=as_json)
 
 
-def ended(result: RunResult, store: Path) -> Iterator[str]:
-    """The failures, the number of cells by status, and the next command."""
+def ended(result: RunResult, store: Path, *, details: bool) -> Iterator[Printed]:
+    """The tables of the rows, or their first lines, the failures, the number of cells by status, the next command."""
     from highway_bench.execution.progress import duration
+    from highway_bench.frames.results import Results
+    from highway_bench.report.console import brief, summary
 
+    results, ran, cells = Results(result.rows, result.runs), result.summary, len(result.summary.digests)
+    yield from summary(results) if details else brief(results, console().width)
     yield from named("failed", result.failures)
-    summary, cells = result.summary, len(result.summary.digests)
-    by_status = ", ".join(f"{count} {status}" for status, count in Counter(summary.counts).most_common())
-    if summary.measured == 0:
+    by_status = ", ".join(f"{count} {status}" for status, count in Counter(ran.counts).most_common())
+    if ran.measured == 0:
         yield f"\nall {cells} cells are in the store already: {by_status}"
     else:
-        took = duration(summary.seconds)
-        yield f"\n{cells} cells: {by_status}; {summary.measured} measured in {took}, {summary.stored} were in the store"
+        took = duration(ran.seconds)
+        yield f"\n{cells} cells: {by_status}; {ran.measured} measured in {took}, {ran.stored} were in the store"
     yield f"store: {store}"
     yield f"next:  highway-bench report --store {store}"
 
@@ -184,3 +225,13 @@ def named(what: str, endings: Sequence[Ending]) -> Iterator[str]:
 def plain(endings: Iterable[Ending]) -> list[dict[str, Any]]:
     """Endings as plain data."""
     return [{"cell": parsed(one.cell.columns()), "status": str(one.status), "message": one.message} for one in endings]
+
+
+def comparison(row: pd.Series) -> dict[str, Any]:
+    """One comparison with a peer as plain data; null where there is no value."""
+    values = finite({str(name): value for name, value in row.items()})
+    ratios = {
+        name: {"value": values[name], "low": values[f"{name}_low"], "high": values[f"{name}_high"]}
+        for name in ("ratio", "gpu_ratio")
+    }
+    return {name: values[name] for name in PEER} | ratios

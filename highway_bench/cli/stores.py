@@ -1,9 +1,11 @@
-"""``highway-bench results`` and ``status``: show, export, import, merge, check and repair stores."""
+"""``highway-bench results``, ``status``, ``report`` and ``serve``: stores, and the pages that show them."""
 
 from __future__ import annotations
 
+import threading
+import webbrowser
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -12,10 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from highway_bench.cli._options import STORE, AsJson, StorePath
-from highway_bench.cli._output import MOST_NAMED, console, print_json, print_table, show
+from highway_bench.cli._output import MOST_NAMED, Printed, show, text_table
 from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from highway_bench.results.run_status import RunStatus
     from highway_bench.results.schema import Row
 
@@ -82,7 +86,6 @@ def show_rows(
 
     With --json, print its rows.
     """
-    from highway_bench.report.console import print_summary
     from highway_bench.results import Store, parsed
 
     words: dict[str, Filter] = {"task": task, "block": block, "family": family, "metric": metric, "status": status}
@@ -93,16 +96,21 @@ def show_rows(
         frame = opened.frame(**filters)
     if frame.empty:
         raise NothingMeasured(f"{store} has no such rows")
-    if json:
-        print_json({"rows": [parsed(row) for row in rows]})
-        return
+    show({"rows": [parsed(row) for row in rows]}, shown(frame, runs), as_json=json)
+
+
+def shown(frame: pd.DataFrame, runs: Mapping[str, Mapping[str, Any]]) -> Iterator[Printed]:
+    """The runs, then the summary of the rows."""
+    from highway_bench.frames.results import Results
+    from highway_bench.report.console import summary
+
     heads = ["run", "started", "cells", "machine", "commit", "command"]
-    print_table("Runs", heads, [run_line(name, run) for name, run in runs.items()], right=["cells"])
-    typer.echo()
-    print_summary(frame, console(), runs)
+    yield text_table("Runs", heads, [run_line(name, run) for name, run in runs.items()])
+    yield ""
+    yield from summary(Results(frame, runs))
 
 
-def run_line(name: str, run: dict[str, Any]) -> list[object]:
+def run_line(name: str, run: Mapping[str, Any]) -> list[object]:
     """A run's cells in the table of runs."""
     machines = ", ".join(sorted(set(run.get("machines", {}).values())))
     return [
@@ -272,3 +280,61 @@ def prune(
     done = "would be removed" if dry_run else "removed"
     text = f"{rows:,} rows of {cells:,} cells that were measured again with newer source: {done} ({store})"
     show({"store": store, "cells": cells, "rows": rows, "removed": not dry_run}, text, as_json=json)
+
+
+def report(
+    store: StorePath = STORE,
+    out: Annotated[Path, typer.Option(help="The folder for the page and its figures.")] = Path("reports/page"),
+    one_file: Annotated[
+        Path | None,
+        typer.Option(help="Write the page as this one HTML file instead, which leads to no other file: to mail."),
+    ] = None,
+    latex: Annotated[
+        Path | None, typer.Option(help="Write the tables into this folder instead, as LaTeX with booktabs.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Write the page and figures of a store.
+
+    Nothing is measured.
+    """
+    from highway_bench.frames.results import open_results
+    from highway_bench.history.publish import link_report
+    from highway_bench.pages import HISTORY, index
+    from highway_bench.report.files import write_one_file, write_report
+    from highway_bench.report.latex import write_latex
+
+    results = open_results(store)
+    page: Path | None = None
+    figures: tuple[Path, ...] = ()
+    tables: list[Path] = []
+    if one_file is not None:
+        page = write_one_file(results, one_file)
+    if latex is not None:
+        tables = write_latex(results, latex)
+    if one_file is None and latex is None:
+        written = write_report(results, out)
+        page, figures = written.page, written.figures
+        link_report(out.parent / index(HISTORY))
+    show({"page": page, "figures": figures, "tables": tables}, [*([page] if page else []), *tables], as_json=json)
+
+
+def serve(
+    reports: Annotated[Path, typer.Option(help="The folder of reports.")] = Path("reports"),
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+) -> None:
+    """Serve the report and asv's pages on 127.0.0.1, until Ctrl-C.
+
+    Needs no network. Other machines have no access.
+    """
+    from highway_bench.history.serve import address, pages, server
+
+    with server(reports, port) as serving:
+        for line in pages(serving, reports):
+            typer.echo(line)
+        typer.echo(f"serving {address(serving)} until Ctrl-C")
+        if browser:
+            # In a thread: a text browser in this console returns only when it is closed, and needs the server before.
+            threading.Thread(target=webbrowser.open, args=(address(serving),), daemon=True).start()
+        serving.serve_forever()

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import pandas as pd
 
-from highway_bench.frames import cells, costs, gates, propagation, trainability
+from highway_bench.frames import cells, gates, propagation, trainability
 from highway_bench.frames.descriptions import Descriptions
 from highway_bench.frames.rows import Runs, of_task, prepared
 from highway_bench.frames.trainability import Contests
@@ -130,7 +130,7 @@ class Results:
         Several cells of one setting differ in recipe or seed. Cells with a ratio take precedence over cells with a step
         time alone, then those with more samples, then the newest.
         """
-        return self.with_units(costs.quoted_ratios(self.step_times()), "throughput", **STEP_UNITS)
+        return self.with_units(cells.quoted_ratios(self.step_times()), "throughput", **STEP_UNITS)
 
     @once
     def step_times(self) -> pd.DataFrame:
@@ -142,13 +142,13 @@ class Results:
         with its interval over processes; without an interval, ``ratio_gap`` is the reason. ``waited`` is the share of
         the wall time in which the step waited for a core, ``disturbed`` the number of rounds left out for it.
         """
-        return self.with_units(costs.step_times(self.of_task("throughput"), self.about), "throughput", **STEP_UNITS)
+        return self.with_units(cells.step_times(self.of_task("throughput"), self.about), "throughput", **STEP_UNITS)
 
     @once
     def memory(self) -> pd.DataFrame:
         """One row per cell of the memory task, the baseline first within each comparison: the setting, ``block``, the
         task's metrics, and ``layer_ratio``, bytes per layer over the baseline's."""
-        return self.with_units(costs.memory_table(self.of_task("memory"), self.about), "memory", layer_ratio="1")
+        return self.with_units(cells.memory_table(self.of_task("memory"), self.about), "memory", layer_ratio="1")
 
     @once
     def propagation(self) -> pd.DataFrame:
@@ -211,7 +211,7 @@ class Results:
     def counts(self) -> pd.DataFrame:
         """One row per network of the cost task, the baseline first: ``parameters``, ``multiply_adds``, and
         ``adds_ratio``, the multiply-adds over the baseline's."""
-        return self.with_units(costs.counts_table(self.of_task("cost"), self.about), "cost", adds_ratio="1")
+        return self.with_units(cells.counts_table(self.of_task("cost"), self.about), "cost", adds_ratio="1")
 
     @once
     def failures(self) -> pd.DataFrame:

@@ -13,11 +13,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from highway_bench.errors import HighwayBenchError
+from highway_bench.errors import HighwayBenchError, writing
 from highway_bench.history.environment import HERE
 from highway_bench.history.paths import Paths
 from highway_bench.history.suite.process import CellLacking, PackageProcess, RequestFailed
-from highway_bench.writing import writing
 
 SIDES = ("first", "second")  # environments of the commits that are compared
 LOG = "build.log"

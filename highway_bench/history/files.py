@@ -13,11 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from highway_bench.errors import BadInput
+from highway_bench.errors import BadInput, writing
 from highway_bench.history.suite.series import SERIES
 from highway_bench.history.validate import faults
 from highway_bench.provenance.former_names import is_told_apart, machine_of
-from highway_bench.writing import writing
 
 MACHINE = "machine.json"
 BENCHMARKS = "benchmarks.json"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
+from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured, writing
 from highway_bench.history import git
 from highway_bench.history.asv_command import AsvFailed, asv
 from highway_bench.history.builds import NotBuilt, NotImported, build, check_import, path_of
@@ -36,7 +36,6 @@ from highway_bench.history.paths import CONFIGURATION, Paths
 from highway_bench.history.suite.series import SERIES
 from highway_bench.history.verdicts import forget_verdicts
 from highway_bench.history.working_folder import exclusive
-from highway_bench.writing import writing
 
 
 @dataclass

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from highway_bench.errors import USER_ERRORS, BadInput
+from highway_bench.errors import USER_ERRORS, BadInput, writing
 from highway_bench.history.suite.series import Suite
 from highway_bench.pages import HISTORY
-from highway_bench.writing import writing
 
 CONFIGURATION = "asv.conf.json"
 FOLDER_SETTINGS = ("benchmark_dir", "env_dir", "results_dir", "html_dir", "repo")

@@ -6,9 +6,8 @@ import html
 import shutil
 from pathlib import Path
 
-from highway_bench.errors import BadInput
+from highway_bench.errors import BadInput, writing
 from highway_bench.pages import HISTORY, REPORT, index, no_pages
-from highway_bench.writing import writing
 
 PARTS = {  # a link's text, the page below the folder of reports, and the folder that is copied
     "Report: every stored cell": (index(REPORT), REPORT),

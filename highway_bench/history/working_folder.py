@@ -9,9 +9,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from filelock import Timeout
 
+from highway_bench.errors import writing
 from highway_bench.history.paths import Paths
 from highway_bench.provenance.lock import file_lock, holder
-from highway_bench.writing import writing
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")

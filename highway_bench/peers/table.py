@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from highway_bench.frames.cells import by_cell
-from highway_bench.frames.costs import gap
+from highway_bench.frames.cells import by_cell, no_ratio_because
 from highway_bench.frames.rows import of_task, recipe_of
 from highway_bench.report import columns as column
-from highway_bench.report.columns import Record, Shown
+from highway_bench.report.columns import Record, TextTable
 from highway_bench.report.format import NONE
 from highway_bench.report.ratio import is_decided, quoted
 
@@ -29,7 +28,7 @@ def peer_table(rows: pd.DataFrame) -> pd.DataFrame:
         table[name] = [recipe.get(name) for recipe in recipes]
     table["saved_ratio"] = table["saved_activations"] / table["peer_saved"]
     timed = zip(table["status"], table["ratio"], table["ratio_low"], table["message"], strict=True)
-    table["ratio_gap"] = [gap(*cell) for cell in timed]
+    table["ratio_gap"] = [no_ratio_because(*cell) for cell in timed]
     bounds = zip(table["ratio"], table["ratio_low"], table["ratio_high"], strict=True)
     table["verdict"] = [verdict(*cell) for cell in bounds]
     return table.sort_values(["block", "family", "peer", "phase", "mode", "width"], ignore_index=True)
@@ -42,7 +41,7 @@ def verdict(value: float, low: float, high: float) -> str:
     return "faster" if high < 1 else "slower" if low > 1 else "no difference detected"
 
 
-def peer_tables(table: pd.DataFrame) -> list[Shown]:
+def peer_tables(table: pd.DataFrame) -> list[TextTable]:
     """One printed table for each connection and family."""
     columns = [
         column.computed("peer", named, is_number=False),

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 from highway_bench.data import DataSet, cache_folder, datasets, make_dataset, read_own, read_text
-from highway_bench.errors import BadInput, UnknownName
+from highway_bench.errors import BadInput, UnknownName, writing
 from highway_bench.families import Family, reads_ahead
 from highway_bench.families.seeding import all_seeded
 from highway_bench.registry import imported, reference_of
 from highway_bench.terminal import prints_to_stderr
-from highway_bench.writing import writing
 
 DIGITS: Final = ("mnist-5k", {"pooled": 2})
 """Digits of 14 × 14 pixels: 5,000 that are part of an installed package."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -12,41 +11,18 @@ import pandas as pd
 from highway_bench.frames.rows import rows_of
 from highway_bench.report.format import NONE, count, quantity, three
 from highway_bench.report.ratio import meanings, quoted
+from highway_bench.terminal import Heading as Heading
+from highway_bench.terminal import TextTable as TextTable
 
 Record = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Head:
-    """The heading of a column, with a ``hint`` that explains it.
-
-    ``ratio`` marks a column of measured ratios. The table's note explains the words in such a column.
-    """
-
-    text: str
-    hint: str = ""
-    number: bool = True
-    ratio: bool = False
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A table for print. ``left_out`` counts the rows that were cut off at the end."""
-
-    name: str
-    title: str
-    heads: tuple[Head, ...]
-    entries: tuple[tuple[str, ...], ...]
-    note: str = ""
-    left_out: int = 0
-
-
-Column = tuple[Head, Callable[[Record], str]]
+Column = tuple[Heading, Callable[[Record], str]]
 
 
 def shown(
     name: str, title: str, table: pd.DataFrame, columns: Iterable[Column], *, note: str = "", most: int | None = None
-) -> Shown:
+) -> TextTable:
     """Format ``table`` with ``columns``. Empty columns are omitted, and so are rows beyond the first ``most``."""
     records = rows_of(table)
     printed = records if most is None else records[:most]
@@ -55,22 +31,22 @@ def shown(
     rows = tuple(zip(*(entries for _, entries in filled), strict=True)) if filled else ()
     notes = [note, *meanings(entry for head, entries in filled if head.ratio for entry in entries)]
     left_out = len(records) - len(printed)
-    return Shown(name, title, tuple(head for head, _ in filled), rows, " ".join(filter(None, notes)), left_out)
+    return TextTable(name, title, tuple(head for head, _ in filled), rows, " ".join(filter(None, notes)), left_out)
 
 
 def words(column: str, heading: str, hint: str = "") -> Column:
     """A column of text."""
-    return Head(heading, hint, number=False), lambda record: _text(record.get(column))
+    return Heading(heading, hint, number=False), lambda record: _text(record.get(column))
 
 
 def number(column: str, heading: str, unit: str = "1", hint: str = "") -> Column:
     """A column of quantities in a unit."""
-    return Head(heading, hint), lambda record: _number(record.get(column), lambda value: quantity(value, unit))
+    return Heading(heading, hint), lambda record: _number(record.get(column), lambda value: quantity(value, unit))
 
 
 def whole(column: str, heading: str, hint: str = "") -> Column:
     """A column of exact counts."""
-    return Head(heading, hint), lambda record: _number(record.get(column), count)
+    return Heading(heading, hint), lambda record: _number(record.get(column), count)
 
 
 def ratio(column: str, heading: str, hint: str = "", *, text: Callable[[float], str] = three) -> Column:
@@ -86,7 +62,7 @@ def ratio(column: str, heading: str, hint: str = "", *, text: Callable[[float], 
         )
         return quoted(value, low, high, record["ratio_gap"] or "", text=text)
 
-    return Head(heading, hint, ratio=True), make
+    return Heading(heading, hint, ratio=True), make
 
 
 def spread(column: str, heading: str, low: str, high: str, unit: str, hint: str = "") -> Column:
@@ -98,12 +74,12 @@ def spread(column: str, heading: str, low: str, high: str, unit: str, hint: str 
             interval = f" [{quantity(record[low], unit)}, {quantity(record[high], unit)}]"
         return _number(record.get(column), lambda value: quantity(value, unit) + interval)
 
-    return Head(heading, hint), make
+    return Heading(heading, hint), make
 
 
 def computed(heading: str, make: Callable[[Record], str], hint: str = "", *, is_number: bool = True) -> Column:
     """A column whose entries ``make`` computes from a whole row."""
-    return Head(heading, hint, is_number), make
+    return Heading(heading, hint, is_number), make
 
 
 def missing(value: object) -> bool:
@@ -113,7 +89,7 @@ def missing(value: object) -> bool:
 
 def percent(column: str, heading: str, hint: str = "") -> Column:
     """A column of shares as percentages."""
-    return Head(heading, hint), lambda record: _number(record.get(column), lambda value: f"{three(100 * value)} %")
+    return Heading(heading, hint), lambda record: _number(record.get(column), lambda value: f"{three(100 * value)} %")
 
 
 def _number(value: Any, text: Callable[[float], str]) -> str:

@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from highway_bench.errors import writing
 from highway_bench.frames.results import Results, Source, open_results
 from highway_bench.pages import HISTORY, index
 from highway_bench.report.page import PAGE, draw, write_html
-from highway_bench.writing import writing
 
 
 @dataclass(frozen=True)

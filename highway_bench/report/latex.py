@@ -8,12 +8,12 @@ from typing import Final
 
 import pandas as pd
 
+from highway_bench.errors import writing
 from highway_bench.frames.results import Results
 from highway_bench.report.choice.lines import taken
 from highway_bench.report.choice.table import wide_table
-from highway_bench.report.columns import Head, Shown
+from highway_bench.report.columns import Heading, TextTable
 from highway_bench.report.task_tables import depth_table, task_tables
-from highway_bench.writing import writing
 
 LONG: Final = 32
 """A column of text with a longer entry is broken into lines, in a column of a fixed width."""
@@ -62,7 +62,7 @@ def write_latex(results: Results, folder: str | os.PathLike[str]) -> list[Path]:
     return paths
 
 
-def latex(shown: Shown) -> str:
+def latex(shown: TextTable) -> str:
     """``shown`` as a LaTeX table with its title, its note and the label ``tab:NAME``."""
     heads = [head.text for head in shown.heads]
     table = pd.DataFrame(list(shown.entries), columns=range(len(heads)))
@@ -83,5 +83,5 @@ def escaped(text: object) -> str:
     return str(text).translate(WRITTEN)
 
 
-def _alignment(head: Head, longest: int) -> str:
+def _alignment(head: Heading, longest: int) -> str:
     return "r" if head.number else r"p{0.2\linewidth}" if longest > LONG else "l"

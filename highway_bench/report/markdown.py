@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from highway_bench.report.columns import Head, Shown
+from highway_bench.report.columns import Heading, TextTable
 
 
-def shown_lines(shown: Shown, explained: set[Head] | None = None) -> list[str]:
+def shown_lines(shown: TextTable, explained: set[Heading] | None = None) -> list[str]:
     """A table for print, with the hints of its headings and its note.
 
     Headings that are in ``explained`` have their hint above already; the others are added to it."""

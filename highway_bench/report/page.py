@@ -12,16 +12,16 @@ from typing import Any, Final, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from highway_bench.errors import writing
 from highway_bench.frames.results import Results
 from highway_bench.provenance.machine import labels
 from highway_bench.report.choice.answers import answers
 from highway_bench.report.choice.screen import ScreenData, screen
-from highway_bench.report.columns import Shown
+from highway_bench.report.columns import TextTable
 from highway_bench.report.figures import NothingToShow, Picture, every_figure, svg_text
 from highway_bench.report.format import counted
 from highway_bench.report.provenance import provenance_of
 from highway_bench.report.task_tables import depth_table, failure_table, task_tables
-from highway_bench.writing import writing
 
 PAGE: Final = "index.html"
 
@@ -59,7 +59,7 @@ def write_page(
     path: Path,
     shown: ScreenData,
     subtitle: str,
-    tables: Iterable[Shown],
+    tables: Iterable[TextTable],
     pictures: Sequence[Drawn] = (),
     history: str = "",
 ) -> Path:

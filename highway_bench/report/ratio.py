@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from highway_bench.frames.costs import OLDER, ONE_PROCESS
+from highway_bench.frames.cells import OLDER, ONE_PROCESS
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED
 from highway_bench.report.format import NONE, between, three
 

@@ -6,11 +6,11 @@ from typing import Final
 
 import pandas as pd
 
-from highway_bench.frames.costs import ONE_PROCESS
+from highway_bench.frames.cells import ONE_PROCESS
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import options_text, rows_of
 from highway_bench.report import columns as column
-from highway_bench.report.columns import Column, Head, Record, Shown, missing
+from highway_bench.report.columns import Column, Heading, Record, TextTable, missing
 from highway_bench.report.format import NONE, between, three
 from highway_bench.report.labels import data_name, title_of
 from highway_bench.report.ratio import quoted
@@ -28,7 +28,7 @@ NO_MIDDLE: Final = ("step", "test item")
 ENDS: Final = {"": "value", "_low": "low", "_high": "high"}
 
 
-def depth_table(results: Results) -> Shown:
+def depth_table(results: Results) -> TextTable:
     """The depths to which each connection trains, a row per contest and connection."""
     contests, table = [contest for contest, _ in results.contests()], results.frontier()
     table["contest"] = [title_of(row, contests, data_name) for row in rows_of(table)]
@@ -42,14 +42,14 @@ def depth_table(results: Results) -> Shown:
     return column.shown("depths", "Depths to which connections train", table, columns, most=2 * MOST)
 
 
-def task_tables(results: Results, most_metrics: int | None = None) -> list[Shown]:
+def task_tables(results: Results, most_metrics: int | None = None) -> list[TextTable]:
     """One table for each task; of several tasks the first metrics each."""
     tasks = results.rows["task"].dropna().drop_duplicates()
     most = most_metrics if len(tasks) > 1 else None
     return [shown for task in tasks if (shown := task_table(results, task, most)).entries]
 
 
-def task_table(results: Results, task: str, most_metrics: int | None = None) -> Shown:
+def task_table(results: Results, task: str, most_metrics: int | None = None) -> TextTable:
     """A row for each setting and connection: the median of each metric over cells, layers or epochs; with an interval,
     the last cell's."""
     frame = results.of_task(task)
@@ -90,12 +90,12 @@ def metric_column(results: Results, task: str, metric: str, unit: str, bounded: 
         return column.percent(metric, label.heading, label.hint)
     names = [f"{metric}{end}" for end in ENDS]
     if bounded and label.unit == "1":
-        heading = Head(label.heading, label.hint, ratio=True)
+        heading = Heading(label.heading, label.hint, ratio=True)
         return heading, lambda record: _ratio(*(record[name] for name in names))
     return column.spread(metric, label.heading, f"{metric}_low", f"{metric}_high", label.unit, label.hint)
 
 
-def failure_table(results: Results) -> Shown:
+def failure_table(results: Results) -> TextTable:
     """Cells that failed or were skipped."""
     columns = [
         column.words("task", "task"),

@@ -10,11 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TextIO
 
-from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.errors import BadInput, NothingMeasured, writing
 from highway_bench.results.parquet import ParquetRows, parquet_files, runs_in, write_parquet
 from highway_bench.results.schema import COLUMNS, JSON_KINDS, Row
 from highway_bench.results.store import MergeCounts, Store
-from highway_bench.writing import writing
 
 PARQUET: Final = ".parquet"
 

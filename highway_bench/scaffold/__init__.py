@@ -12,9 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from highway_bench.declared import declared_in
-from highway_bench.errors import BadInput
+from highway_bench.errors import BadInput, writing
 from highway_bench.registry import NAME
-from highway_bench.writing import writing
 
 BLOCKS = Path(__file__).resolve().parent.parent / "blocks"
 PROJECT = "highway-bench"

@@ -6,8 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -51,30 +52,39 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def invoke(here: Path) -> Invoke:
-    """Call a command in this process."""
-    return lambda *words: CliRunner().invoke(app, list(map(str, words)), prog_name="highway-bench")
+    """Call a command in this process, by its line in one part or several."""
+    return lambda *parts: CliRunner().invoke(app, words_of(parts), prog_name="highway-bench")
 
 
 @pytest.fixture
 def shell(here: Path) -> Shell:
     """Call a command as a shell would."""
-
-    def call(*words: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "highway_bench", *map(str, words)],
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-            env=os.environ | {"PYTHONPATH": package_path()},
-        )
-
-    return call
+    return lambda *parts: subprocess.run(
+        [sys.executable, "-m", "highway_bench", *words_of(parts)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        env=environment(),
+    )
 
 
-def package_path() -> str:
-    """The path of a process that finds this package, wherever its tests were started."""
-    return os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+def words_of(parts: Sequence[object]) -> list[str]:
+    return " ".join(map(str, parts)).split()
+
+
+def environment() -> dict[str, str]:
+    """That of a process that finds this package, wherever its tests were started."""
+    here = str(Path(__file__).parents[2])
+    return os.environ | {"PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
+
+
+def leaves(group: Any, path: tuple[str, ...] = ()) -> set[str]:
+    """Every command of ``group`` that is no group itself."""
+    inner = getattr(group, "commands", None)
+    if inner is None:
+        return {" ".join(path)}
+    return {leaf for name, command in inner.items() for leaf in leaves(command, (*path, name))}
 
 
 @pytest.fixture

@@ -17,23 +17,23 @@ import pytest
 from highway_bench.blocks import blocks
 from highway_bench.errors import BadInput
 from highway_bench.results import Store
+from tests.cli.conftest import environment
 
-PACKAGE = str(Path(__file__).parents[2])
-
-
-def environment() -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": os.pathsep.join([PACKAGE, os.environ.get("PYTHONPATH", "")])}
+LONG_RUN = """
+    run trainability --profile smoke --family dense --block plain --block residual --depth 1 --dataset digits
+    --recipe rate=0.1 --recipe steps=2000 --seed 0 --workers 1 --store store.sqlite
+"""
 
 
 @pytest.mark.slow
 def test_new_block_from_file_to_rows(here: Path, invoke: Any, shell: Any) -> None:
     """A new block outside the tree, and a layer of the user's: written, checked, run under workers, in the rows."""
-    written = invoke("new-block", "my-gate")
+    written = invoke("new-block my-gate")
     assert written.exit_code == 0, written.stderr
     assert "highway-bench check my-gate --plugin my_gate.py" in written.stdout
-    assert invoke("new-block", "my-gate").exit_code == 2
+    assert invoke("new-block my-gate").exit_code == 2
 
-    checked = invoke("check", "my-gate", "--plugin", "my_gate.py", "--family", "dense", "--json")
+    checked = invoke("check my-gate --plugin my_gate.py --family dense --json")
     blocks.unregister("my-gate")
     sys.modules.pop("my_gate")
     assert checked.exit_code == 0, checked.stdout
@@ -43,23 +43,8 @@ def test_new_block_from_file_to_rows(here: Path, invoke: Any, shell: Any) -> Non
 
     (here / "my_layers.py").write_text("from torch import nn\ndef make_layer(width): return nn.Linear(width, width)\n")
     ran = shell(
-        "run",
-        "memory",
-        "--profile",
-        "smoke",
-        "--block",
-        "plain",
-        "--block",
-        "my-gate",
-        "--family",
-        "dense",
-        "--family",
-        "my_layers:make_layer",
-        "--plugin",
-        "my_gate.py",
-        "--store",
-        "store.sqlite",
-        "--strict",
+        "run memory --profile smoke --block plain --block my-gate --plugin my_gate.py --store store.sqlite --strict",
+        "--family dense --family my_layers:make_layer",
     )
     assert ran.returncode == 0, ran.stderr
     with Store("store.sqlite", read_only=True) as store:
@@ -70,32 +55,8 @@ def test_new_block_from_file_to_rows(here: Path, invoke: Any, shell: Any) -> Non
 @pytest.mark.slow
 def test_ctrl_c(here: Path) -> None:
     """Exit status 130, one line, and finished measurements are stored."""
-    words = [
-        "run",
-        "trainability",
-        "--profile",
-        "smoke",
-        "--family",
-        "dense",
-        "--block",
-        "plain",
-        "--block",
-        "residual",
-        "--depth",
-        "1",
-        "--dataset",
-        "digits",
-        "--recipe",
-        "rate=0.1",
-        "--recipe",
-        "steps=2000",
-        "--seed",
-        "0",
-        "--workers",
-        "1",
-    ]
     process = subprocess.Popen(
-        [sys.executable, "-m", "highway_bench", *words, "--store", "store.sqlite"],
+        [sys.executable, "-m", "highway_bench", *LONG_RUN.split()],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -50,23 +50,23 @@ def stored(path: Path) -> dict[str, int]:
 
 def test_prune(invoke: Invoke, pruned: Path) -> None:
     before = stored(pruned)
-    done = invoke("results", "prune", "--store", pruned, "--dry-run")
+    done = invoke("results prune --dry-run --store", pruned)
     assert (done.exit_code, done.stdout) == (
         0,
         f"4 rows of 2 cells that were measured again with newer source: would be removed ({pruned})\n",
     )
     assert stored(pruned) == before
-    done = invoke("results", "prune", "--store", pruned)
+    done = invoke("results prune --store", pruned)
     assert "4 rows of 2 cells" in done.stdout
     assert stored(pruned) == {"newer": 2, "elsewhere": 2, "only": 2, "undone": 2, "same": 2}
-    done = invoke("results", "prune", "--store", pruned)
+    done = invoke("results prune --store", pruned)
     assert "0 rows of 0 cells" in done.stdout
 
 
 def test_rows_without_a_time_are_the_oldest(invoke: Invoke, pruned: Path) -> None:
     with closing(sqlite3.connect(pruned)) as db, db:
         db.execute("UPDATE rows SET time_utc = NULL WHERE digest = 'edit'")
-    done = invoke("results", "prune", "--store", pruned, "--dry-run")
+    done = invoke("results prune --dry-run --store", pruned)
     assert done.exit_code == 0, done.output
     assert "4 rows of 2 cells" in done.stdout
 
@@ -80,5 +80,5 @@ def test_runs_at_an_earlier_choice_of_the_learning_rate_stay(invoke: Invoke, her
             chosen = cell.but(recipe={"rate": rate, "own_rate": True}).columns()
             shared = chosen | {"digest": str(rate), "machine": "m", "status": "ok", "time_utc": f"2026-01-0{day}"}
             store.put(str(rate), [row(**shared, metric="final_loss", value=rate)])
-    done = invoke("results", "prune", "--store", path)
+    done = invoke("results prune --store", path)
     assert "0 rows of 0 cells" in done.stdout

@@ -17,21 +17,8 @@ from highway_bench.cell import Cell
 from highway_bench.cli.run import print_plan
 from highway_bench.results import Store
 
-RUN = (
-    "run",
-    "memory",
-    "--profile",
-    "smoke",
-    "--family",
-    "dense",
-    "--block",
-    "plain",
-    "--block",
-    "highway",
-    "--store",
-    "results/store.sqlite",
-)
-MEASURE = (*RUN, "--engine", "inline")
+RUN = "run memory --profile smoke --family dense --block plain --block highway --store results/store.sqlite"
+MEASURE = f"{RUN} --engine inline"
 RAISING = """
 from highway_bench.blocks import Block, register_block
 
@@ -47,7 +34,7 @@ class Raising(Block):
 
 
 def test_dry_run(here: Path, invoke: Any) -> None:
-    shown = invoke("run", "--profile", "smoke", "--family", "dense", "--block", "plain", "--dry-run")
+    shown = invoke("run --profile smoke --family dense --block plain --dry-run")
     assert shown.exit_code == 0
     rows = [[part.strip() for part in line.split("│")] for line in shown.stdout.splitlines() if "│" in line]
     assert ["trainability", "dense", "mnist-5k", "4"] in rows
@@ -66,7 +53,7 @@ def test_a_gpus_time_is_said_to_be_a_guess(device: str, capsys: pytest.CaptureFi
 
 
 def test_dry_run_as_json(invoke: Any) -> None:
-    plan = json.loads(invoke(*RUN, "--dry-run", "--json").stdout)
+    plan = json.loads(invoke(RUN, "--dry-run --json").stdout)
     assert {cell["block"] for cell in plan["cells"]} == {"plain", "highway"}
     assert plan["seconds"] > 0
     assert plan["bytes"] > 0
@@ -75,54 +62,54 @@ def test_dry_run_as_json(invoke: Any) -> None:
 
 @pytest.mark.usefixtures("inline")
 def test_run_then_all_that_follows(here: Path, invoke: Any) -> None:
-    first = invoke(*MEASURE)
+    first = invoke(MEASURE)
     assert first.exit_code == 0, first.output
     assert "2 cells: 2 ok; 2 measured in" in first.stdout
     assert "highway-bench report --store results/store.sqlite" in first.stdout
     assert "2/2 cells" in first.stderr  # progress, as plain lines where there is no terminal
 
-    again = invoke(*MEASURE)
+    again = invoke(MEASURE)
     assert again.exit_code == 0
     assert "all 2 cells are in the store already: 2 ok" in again.stdout
     assert "last run" not in again.stderr
-    other = invoke(*RUN, "--block-option", "gate_bias=-2", "--dry-run")
+    other = invoke(RUN, "--block-option gate_bias=-2 --dry-run")
     assert "new since the last run: gate_bias -2" in other.stderr
 
     with Store("results/store.sqlite", read_only=True) as store:
         assert next(iter(store.runs().values()))["command"][0] == "highway-bench"
 
-    printed = json.loads(invoke(*MEASURE, "--rerun", "all", "--json").stdout)
+    printed = json.loads(invoke(MEASURE, "--rerun all --json").stdout)
     assert (printed["measured"], printed["stored"], printed["counts"], printed["failures"]) == (2, 0, {"ok": 2}, [])
 
-    page = invoke("report", "--store", "results/store.sqlite", "--out", "page")
+    page = invoke("report --store results/store.sqlite --out page")
     assert page.stdout == "page/index.html\n"
     assert (here / "page/index.html").is_file()
 
-    shown = invoke("results", "show", "--store", "results/store.sqlite", "--block", "highway")
+    shown = invoke("results show --store results/store.sqlite --block highway")
     assert (shown.exit_code, "highway-bench" in shown.stdout) == (0, True)
-    merged = invoke("results", "merge", "all.sqlite", "results/store.sqlite").stdout.splitlines()
+    merged = invoke("results merge all.sqlite results/store.sqlite").stdout.splitlines()
     assert merged[-1] == "2 cells taken: all.sqlite"
 
 
 def test_rows_are_filtered_and_exported(here: Path, invoke: Any, store: None) -> None:
-    shown = json.loads(invoke("results", "show", "--metric", "peak", "--json").stdout)
+    shown = json.loads(invoke("results show --metric peak --json").stdout)
     assert {row["block"] for row in shown["rows"]} == {"plain", "highway"}
-    assert invoke("results", "show", "--task", "nothing").exit_code == 3
-    assert invoke("results", "export", "rows.csv").exit_code == 0
+    assert invoke("results show --task nothing").exit_code == 3
+    assert invoke("results export rows.csv").exit_code == 0
     assert len((here / "rows.csv").read_text().splitlines()) > 10
 
 
 def test_nothing_to_show(here: Path, invoke: Any) -> None:
     """A report or an export of nothing must not pass for a success."""
     Store("empty.sqlite").close()
-    for words in [("report",), ("results", "show"), ("results", "export", "rows.csv")]:
-        done = invoke(*words, "--store", "empty.sqlite")
+    for words in ["report", "results show", "results export rows.csv"]:
+        done = invoke(words, "--store empty.sqlite")
         assert done.exit_code == 3
         assert done.stderr.startswith("highway-bench: ")
 
 
 def test_nothing_planned(invoke: Any) -> None:
-    done = invoke("run", "trainability", "--profile", "smoke", "--family", "dense-pair")
+    done = invoke("run trainability --profile smoke --family dense-pair")
     assert done.exit_code == 3
     assert done.stderr == "highway-bench: profile 'smoke' has no cell for this selection\n"
 
@@ -130,9 +117,8 @@ def test_nothing_planned(invoke: Any) -> None:
 @pytest.mark.usefixtures("inline")
 def test_all_skipped_and_strict(invoke: Any) -> None:
     """A run whose every cell was skipped measured nothing; under --strict each is named."""
-    skipping = (*MEASURE, "--mode", "cudagraph")
-    assert invoke(*skipping).exit_code == 3
-    strict = invoke(*skipping, "--strict")
+    assert invoke(MEASURE, "--mode cudagraph").exit_code == 3
+    strict = invoke(MEASURE, "--mode cudagraph --strict")
     assert strict.exit_code == 1
     *named, last = strict.stderr.splitlines()[-3:]
     assert [line.startswith("unexpected: memory ") and ": skipped (" in line for line in named] == [True] * 2
@@ -142,7 +128,7 @@ def test_all_skipped_and_strict(invoke: Any) -> None:
 @pytest.mark.usefixtures("inline")
 def test_failed_cell(invoke: Any, here: Path) -> None:
     (here / "raising_block.py").write_text(RAISING)
-    done = invoke(*MEASURE, "--block", "raising", "--plugin", "raising_block.py")
+    done = invoke(MEASURE, "--block raising --plugin raising_block.py")
     blocks.unregister("raising")
     sys.modules.pop("raising_block")
     assert done.exit_code == 1, done.output
@@ -158,7 +144,7 @@ def test_status_of_odd_values(store: None, invoke: Any) -> None:
         db.execute("UPDATE rows SET status = 'failed', recipe = NULL, message = 'why' WHERE block = 'highway'")
         db.commit()
     done = invoke("status")
-    assert (done.exit_code, invoke("results", "check").exit_code) == (0, 0), done.exception
+    assert (done.exit_code, invoke("results check").exit_code) == (0, 0), done.exception
     assert "failed: task memory block highway family dense depth 2 width" in done.stdout
     assert "more" not in done.stdout
 
@@ -168,6 +154,6 @@ def test_interrupt_says_where_results_are(invoke: Any, monkeypatch: pytest.Monke
         raise KeyboardInterrupt
 
     monkeypatch.setattr("highway_bench.plan.plan.Plan.run", interrupted)
-    done = invoke(*RUN)
+    done = invoke(RUN)
     assert (done.exit_code, done.stderr.count("\n")) == (130, 1)
     assert "results/store.sqlite" in done.stderr

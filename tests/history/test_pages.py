@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from highway_bench.cli.report import serve
+from highway_bench.cli.stores import serve
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.files import MACHINE, result_paths
 from highway_bench.history.publish import link_report, publish

@@ -9,13 +9,13 @@ import pytest
 
 from highway_bench.errors import BadInput
 from highway_bench.frames.results import Results
-from highway_bench.report.columns import Head, Shown
+from highway_bench.report.columns import Heading, TextTable
 from highway_bench.report.latex import latex, write_latex
 
-SHOWN = Shown(
+SHOWN = TextTable(
     "small_one",
     "50 % of a_b",
-    (Head("block", number=False), Head("loss"), Head("remark", number=False)),
+    (Heading("block", number=False), Heading("loss"), Heading("remark", number=False)),
     (("highway & $x$ {y}", "−0.5", "~^\\#" + "x" * 40), ("plain", "≥ 10 ×", "> 5 | < 9")),
     "Brackets\nare 95 % intervals.",
 )

@@ -13,10 +13,11 @@ import pytest
 from rich.console import Console
 
 from highway_bench.frames.results import Results
-from highway_bench.report.console import print_summary
+from highway_bench.report.console import summary
 from highway_bench.report.files import write_report
 from highway_bench.report.ratio import OLDER, ONE_PROCESS, UNDECIDED, is_decided, quoted
 from highway_bench.results.schema import Row
+from highway_bench.terminal import print_part
 from tests.rows import cell, frame_of, memory, timing, trained
 
 TIMES = 1.77
@@ -58,7 +59,8 @@ def rendered(frame: pd.DataFrame, folder: Path) -> dict[str, str]:
     page = write_report(frame, folder).page.read_text(encoding="utf-8")
     page = re.sub(r"(?s)<style>.*?</style>|<script.*?</script>|<path[^>]*>|<[^>]+>", " ", page)
     out = io.StringIO()
-    print_summary(frame, Console(file=out, width=1000))
+    for part in summary(Results(frame)):
+        print_part(part, Console(file=out, width=1000))
     return {"page": " ".join(page.split()), "terminal": out.getvalue()}
 
 

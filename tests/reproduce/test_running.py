@@ -172,7 +172,7 @@ def test_the_list_names_every_reproduction(call: Callable[..., Result]) -> None:
     [
         (["--dry-run", "--seeds", "2"], "--dry-run, --seeds: of which reproduction?"),
         (["test-tini"], "did you mean test-tiny"),
-        (["test-tiny", "--epochs", "3"], "test-tiny has no use for epochs; it takes seeds, steps"),
+        (["test-tiny", "--epochs", "3"], "--epochs does not apply to test-tiny, which takes seeds, steps"),
         (["test-tiny", "--steps", "0"], "steps must be at least 1, not 0"),
         (["test-tiny", "--scale", "pape"], "unknown scale of test-tiny 'pape'; did you mean paper?"),
         (["test-tiny", "--device", "tpu"], "unknown device 'tpu'"),

@@ -41,22 +41,20 @@ def test_taken_name(name: str, tmp_path: Path) -> None:
         scaffold.new_block(name, tmp_path)
 
 
-def test_name_of_a_module(tmp_path: Path) -> None:
-    """A file random.py in the working directory would stand in for Python's own."""
-    with pytest.raises(BadInput, match="a Python module is called 'random' already"):
-        scaffold.new_block("random", tmp_path)
-
-
-def test_existing_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("random", "a Python module is called 'random' already"),  # the file would stand in for Python's own
+        ("my-gate", "exists already"),
+        ("a" * 300, r"^cannot write .*/a{300}\.py: File name too long$"),
+    ],
+    ids=["module", "file", "long"],
+)
+def test_a_file_that_cannot_be(name: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "my_gate.py").write_text("mine")
-    with pytest.raises(BadInput, match="exists already"):
-        scaffold.new_block("my-gate", tmp_path)
-    assert (tmp_path / "my_gate.py").read_text() == "mine"
-
-
-def test_a_name_longer_than_a_file_s(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"^cannot write .*/a{300}\.py: File name too long$"):
-        scaffold.new_block("a" * 300, tmp_path)
+    with pytest.raises(BadInput, match=says):
+        scaffold.new_block(name, tmp_path)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_unwritable_folder(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import Table, show
+from highway_bench.cli._output import Printed, show, text_table
 from highway_bench.cli.history.left_out import Undecided, left_out_as_json, raise_failed, report_left_out
 from highway_bench.cli.history.options import BlockOption, DepthOption, Device, FamilyOption, Pairs, Root, chosen_cells
 from highway_bench.history.limits import MOST_PAIRS
@@ -129,7 +129,7 @@ def changes_as_json(changes: Sequence[ValueChange]) -> list[dict[str, object]]:
     ]
 
 
-def steps(compared: Sequence[Compared], first: str, second: str, confidence: float, device: str) -> Iterator[Table]:
+def steps(compared: Sequence[Compared], first: str, second: str, confidence: float, device: str) -> Iterator[Printed]:
     """The comparison of steps."""
     from highway_bench.report.ratio import PERCENT, is_decided, quoted
 
@@ -145,7 +145,7 @@ def steps(compared: Sequence[Compared], first: str, second: str, confidence: flo
         )
         waited, change = f"{100 * one.waited:.0f} %", one.change(confidence)
         rows.append([one.cell.described(device), *seconds, quote, str(ratio.n), waited, change])
-    yield Table(
+    yield text_table(
         f"A step at {second}, relative to {first}",
         ["cell", first, second, f"ratio [{100 * confidence:.4g} %]", "pairs", "waited", "verdict"],
         rows,
@@ -156,7 +156,7 @@ def steps(compared: Sequence[Compared], first: str, second: str, confidence: flo
     )
 
 
-def changes(title: str, values: Sequence[ValueChange], first: str, second: str) -> list[Table]:
+def changes(title: str, values: Sequence[ValueChange], first: str, second: str) -> list[Printed]:
     """The values as a table, if there are any."""
     rows = []
     for one in values:
@@ -166,7 +166,7 @@ def changes(title: str, values: Sequence[ValueChange], first: str, second: str) 
         else:
             change = f"{100 * (one.after / one.before - 1):+.3g} %" if one.before else ""
             rows.append([*where, number(one.after), change])
-    return [Table(title, ["machine", "series", "cell", first, second, "change"], rows)] if rows else []
+    return [text_table(title, ["machine", "series", "cell", first, second, "change"], rows)] if rows else []
 
 
 def number(value: float) -> str:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import Printed, Table, bounds, show
+from highway_bench.cli._output import Printed, bounds, show, text_table
 from highway_bench.cli.history.left_out import Undecided
 from highway_bench.cli.history.options import Device, MachineName, Root
 from highway_bench.errors import HighwayBenchError
 from highway_bench.history.limits import WINDOW
-from highway_bench.json_values import finite
+from highway_bench.terminal import finite
 
 if TYPE_CHECKING:
     from highway_bench.history.gate import GateFinding, GateReport
@@ -112,7 +112,7 @@ def report_parts(report: GateReport) -> Iterator[Printed]:
     """The gate's report: a line a series."""
     yield from report.lines
     if report.findings:
-        yield Table(
+        yield text_table(
             "Series that seem to have regressed",
             ["verdict", "series", "cell", "machine", "before", "now", "since", "step ÷ last good's", "remark"],
             [table_row(one) for one in report.findings],
@@ -123,7 +123,7 @@ def report_parts(report: GateReport) -> Iterator[Printed]:
         among = f", or one of the {one.commits - 1} commits before it, which were not measured" * (one.commits > 1)
         yield f"{one.commit[:8]} ({one.subject}){among}: {one.series} series of {', '.join(one.blocks)} regressed"
     if report.lost:
-        yield Table(
+        yield text_table(
             "Without a value at HEAD",
             ["series", "cell", "machine", "reason"],
             [

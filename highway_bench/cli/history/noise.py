@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import Printed, Table, show
+from highway_bench.cli._output import Printed, show, text_table
 from highway_bench.cli.history.left_out import left_out_as_json, raise_failed, report_left_out
 from highway_bench.cli.history.options import BlockOption, DepthOption, Device, FamilyOption, Pairs, Root, chosen_cells
 
@@ -59,7 +59,7 @@ def noise_tables(
     """The spread of each cell."""
     from highway_bench.history.compare import Precision
 
-    yield Table(
+    yield text_table(
         "HEAD relative to itself",
         ["cell", "ratio", "sd of a pair", "pairs needed", "waited"],
         [

@@ -16,7 +16,7 @@ from highway_bench.report import columns as column
 from highway_bench.report.choice.answers import COLUMN
 from highway_bench.report.choice.columns import AGREES, BITS, CONTRADICTS, HERE, RANKED
 from highway_bench.report.choice.ranking import CRITERIA, LayerKind, Ranking, depths_of, ranking, rankings_of
-from highway_bench.report.columns import Shown
+from highway_bench.report.columns import TextTable
 from highway_bench.report.format import NONE, between, counted, quantity, three
 
 ROWS: Final = {1: 7, 2: 3}
@@ -134,7 +134,7 @@ def measured_here(table: pd.DataFrame) -> pd.DataFrame:
     return table[here.groupby([table[name] for name in COLUMN]).transform("any")]
 
 
-def taken(table: pd.DataFrame, *, narrow: bool = False) -> Shown:
+def taken(table: pd.DataFrame, *, narrow: bool = False) -> TextTable:
     """Which connection to take by held-out score, with what it costs and how sure that is, by kind and depth;
     ``narrow`` has the columns that 100 characters hold."""
     found = rankings_of(table)

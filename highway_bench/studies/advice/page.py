@@ -16,7 +16,7 @@ from highway_bench.report.choice.answers import known_answers
 from highway_bench.report.choice.columns import typed
 from highway_bench.report.choice.ranking import kinds_of
 from highway_bench.report.choice.screen import screen
-from highway_bench.report.columns import Column, Shown
+from highway_bench.report.columns import Column, TextTable
 from highway_bench.report.format import NONE, quantity, three
 from highway_bench.results.store import Store
 from highway_bench.studies.advice.answer import CONFIDENCE, Advice, ConnectionResult, interval, percent
@@ -43,7 +43,7 @@ def write_page(advice: Advice, folder: Path, store: Store) -> Advice:
     return replace(advice, page=page)
 
 
-def in_words(advice: Advice) -> Shown:
+def in_words(advice: Advice) -> TextTable:
     """The answer in sentences, and the notes."""
     rows = [line.partition("? ") for line in advice.lines()] + [("note", "", note) for note in advice.notes]
     records = [(name, text) if text else ("answer", name) for name, _, text in rows]
@@ -60,7 +60,7 @@ def subtitle(advice: Advice) -> str:
     )
 
 
-def finalists_table(advice: Advice) -> Shown:
+def finalists_table(advice: Advice) -> TextTable:
     """One row for each finalist, the lowest loss first."""
     rows = [advice.result(one) for one in advice.ranked]
     columns = [
@@ -77,7 +77,7 @@ def finalists_table(advice: Advice) -> Shown:
     return column.shown("finalists", title, pd.DataFrame({"result": rows}), columns)
 
 
-def every_table(advice: Advice) -> Shown:
+def every_table(advice: Advice) -> TextTable:
     """One row for each connection."""
     columns = [
         _text("connection", lambda one: str(one.connection)),

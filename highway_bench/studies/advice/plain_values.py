@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from highway_bench.json_values import finite
 from highway_bench.studies.advice.connections import Connection
 from highway_bench.studies.advice.finals import QualityVerdict
+from highway_bench.terminal import finite
 
 if TYPE_CHECKING:
     from highway_bench.studies.advice.answer import Advice, ConnectionResult

@@ -19,7 +19,7 @@ from highway_bench.frames.rows import groups, recipe_of, rows_of, start_of, with
 from highway_bench.measure.paired import BySeed, Contrast, contrasts
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
-from highway_bench.report.columns import Column, Record, Shown, shown
+from highway_bench.report.columns import Column, Record, TextTable, shown
 from highway_bench.report.format import count, listed, three
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.studies.decide.candidate import REFERENCE
@@ -89,7 +89,7 @@ PUBLISHED: Final[Mapping[str, tuple[PublishedContrast, ...]]] = {
 }
 
 
-def tables(results: Results) -> list[Shown]:
+def tables(results: Results) -> list[TextTable]:
     """The tables of whatever parts the results have, and the published results next to ours."""
     runs = results.training_runs()
     language = runs[runs["dataset"] == LANGUAGE]
@@ -101,7 +101,7 @@ def tables(results: Results) -> list[Shown]:
     return [one for one in [*found, published_shown(contrasted)] if one.entries]
 
 
-def ladder_table(results: Results) -> Shown:
+def ladder_table(results: Results) -> TextTable:
     """One row per family, depth, block and start: how many fresh seeds train, to which loss, at which rate."""
     table = results.trainability()
     named = results.of_task("trainability")[["label", "start"]].dropna().drop_duplicates()
@@ -126,7 +126,7 @@ def ladder_table(results: Results) -> Shown:
     )
 
 
-def tries_shown(trials: pd.DataFrame) -> Shown:
+def tries_shown(trials: pd.DataFrame) -> TextTable:
     """What the tuning runs on language say before the finals decide: the lowest training loss of each connection.
 
     ``trials`` are those of ``Results.trials``.
@@ -223,7 +223,7 @@ def _diverged(runs: pd.DataFrame) -> int:
     return int((runs["status"] == Status.DIVERGED).sum())
 
 
-def contrast_shown(table: pd.DataFrame) -> Shown:
+def contrast_shown(table: pd.DataFrame) -> TextTable:
     """The table of contrasts for print."""
     return shown(
         "contrasts",
@@ -249,7 +249,7 @@ def contrast_shown(table: pd.DataFrame) -> Shown:
     )
 
 
-def published_shown(table: pd.DataFrame) -> Shown:
+def published_shown(table: pd.DataFrame) -> TextTable:
     """Every published result, and next to it the contrast of equal steps that was measured here, if it was."""
     records: list[dict[str, Any]] = [
         {"block": block, **one._asdict()} for block, results in PUBLISHED.items() for one in results
@@ -285,7 +285,7 @@ def _ours(measured: Mapping[tuple[str, int, int], Record], width: int, depth: in
     return column.computed(f"ours, depth {depth}, width {width}", entry, is_number=False)
 
 
-def width_shown(runs: pd.DataFrame) -> Shown:
+def width_shown(runs: pd.DataFrame) -> TextTable:
     """Whether the order of connections at one width is that at twice the width, after equal steps. Connections of
     which a run diverged at either width are left out."""
     runs = with_steps(runs)

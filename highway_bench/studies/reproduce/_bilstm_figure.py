@@ -18,7 +18,7 @@ from highway_bench.studies.reproduce.quantities import mean
 ARM = ["corpus", "depth", "block"]
 
 
-def shown(runs: pd.DataFrame, gains: pd.Series, note: str) -> column.Shown:
+def shown(runs: pd.DataFrame, gains: pd.Series, note: str) -> column.TextTable:
     """One row per corpus, depth and block: accuracy with its interval over seeds, size, rate, gain and step time."""
 
     def accuracy(record: column.Record) -> str:

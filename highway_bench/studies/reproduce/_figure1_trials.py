@@ -89,7 +89,7 @@ def _median_steps(record: column.Record) -> str:
     return three(median(steps)) if steps else ""
 
 
-def shown(records: Sequence[column.Record]) -> column.Shown:
+def shown(records: Sequence[column.Record]) -> column.TextTable:
     columns = [
         column.words("block", "block"),
         column.whole("depth", "layers"),

@@ -19,7 +19,7 @@ from highway_bench.errors import UnknownName
 from highway_bench.execution.schedule import with_needs
 from highway_bench.frames.rows import plain, rows_of
 from highway_bench.registry import Registry
-from highway_bench.report.columns import Shown
+from highway_bench.report.columns import TextTable
 from highway_bench.report.figures import Picture
 from highway_bench.results.schema import LATER_ATTEMPT, OUTCOMES, worst
 from highway_bench.studies.reproduce.claims import Claim, Finding, RuleVersion, Verdict
@@ -27,7 +27,7 @@ from highway_bench.studies.reproduce.request import Request
 
 Metrics = Mapping[str, float]
 """The scalar metrics of a cell."""
-Evaluated = tuple[Any, Sequence[Shown], Sequence[Picture]]
+Evaluated = tuple[Any, Sequence[TextTable], Sequence[Picture]]
 """What the claims of a reproduction observe, its tables and its figures."""
 
 
@@ -47,7 +47,7 @@ class Conclusion:
 
     findings: Sequence[Finding]
     incomplete: str = ""
-    tables: Sequence[Shown] = ()
+    tables: Sequence[TextTable] = ()
     pictures: Sequence[Picture] = field(default=())
 
 

@@ -216,7 +216,7 @@ def _explained(data: PointsAndSizes, confidence: float) -> Observation:
     )
 
 
-def _shown(records: Sequence[column.Record], chance: float) -> column.Shown:
+def _shown(records: Sequence[column.Record], chance: float) -> column.TextTable:
     columns = [
         column.words("block", "block"),
         column.whole("depth", "layers"),

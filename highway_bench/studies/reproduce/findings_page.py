@@ -10,14 +10,14 @@ from typing import Any
 import pandas as pd
 
 from highway_bench.cell import Cell
-from highway_bench.report.columns import Head
+from highway_bench.errors import writing
+from highway_bench.report.columns import Heading
 from highway_bench.report.figures import svg_text
 from highway_bench.report.format import counted
 from highway_bench.report.markdown import markdown_table, shown_lines
 from highway_bench.report.provenance import provenance_of
 from highway_bench.studies.reproduce.base import Conclusion, Reproduction
 from highway_bench.studies.reproduce.request import Request
-from highway_bench.writing import writing
 
 
 def folder_for(reproduction: Reproduction, request: Request, out: Path) -> Path:
@@ -68,7 +68,7 @@ def markdown(
         ["published", "evidence", "measured", "verdict", "rule", "power", "source"],
         [[*one.entries, one.claim.source] for one in outcome.findings],
     )
-    explained: set[Head] = set()
+    explained: set[Heading] = set()
     for shown in outcome.tables:
         lines += ["", f"## {shown.title}", "", *shown_lines(shown, explained)]
     for picture in outcome.pictures:

@@ -309,7 +309,7 @@ def _same(one: str, other: str) -> Claim:
     return _equal(statement, f"{RESNET}, §3.3", difference)
 
 
-def _table(by_name: ByName) -> column.Shown:
+def _table(by_name: ByName) -> column.TextTable:
     records = [
         {
             "network": net.name,

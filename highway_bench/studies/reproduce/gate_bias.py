@@ -260,7 +260,7 @@ def record_of(runs: ArmRuns) -> dict[str, Any]:
     return record | {"loss": median if math.isfinite(median) else math.nan, "low": math.nan, "high": math.nan}
 
 
-def _shown(table: pd.DataFrame) -> column.Shown:
+def _shown(table: pd.DataFrame) -> column.TextTable:
     """One row per depth and bias."""
     columns = [
         column.whole("layers", "layers", "the first and the last included"),

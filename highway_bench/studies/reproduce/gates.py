@@ -348,7 +348,7 @@ def searched(trials: pd.DataFrame, trainings: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame.from_dict(records, orient="index", columns=["activation", "trials"])
 
 
-def networks_table(trainings: pd.DataFrame, table: pd.DataFrame, trials: pd.DataFrame) -> column.Shown:
+def networks_table(trainings: pd.DataFrame, table: pd.DataFrame, trials: pd.DataFrame) -> column.TextTable:
     """One row per kind of network: its training, and its gates, averaged over layers. The column ``idle`` of ``table``,
     which has a row per trained network and layer, says whether the layer contributes nothing."""
     mean = table.groupby("label")[[*BY_LAYER]].mean()
@@ -375,7 +375,7 @@ def networks_table(trainings: pd.DataFrame, table: pd.DataFrame, trials: pd.Data
     return column.shown("gates-networks", "The trained networks", records, columns, note=note)
 
 
-def bands_table(table: pd.DataFrame) -> column.Shown:
+def bands_table(table: pd.DataFrame) -> column.TextTable:
     """One row per network and five layers: means over these layers and the seeds."""
     first = (table["layer"] - 1) // 5 * 5 + 1
     named = table.assign(layers=[f"{max(start, 2)}–{start + 4}" for start in first], order=first)

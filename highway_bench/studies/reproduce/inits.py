@@ -141,7 +141,7 @@ def _observe(pairs: Sequence[Pair], confidence: float) -> Observation:
     )
 
 
-def _shown(pairs: Sequence[Pair]) -> column.Shown:
+def _shown(pairs: Sequence[Pair]) -> column.TextTable:
     records = [asdict(pair) | {"interval": between(*wilson(pair.trained, pair.n)) if pair.n else ""} for pair in pairs]
     columns = [
         column.words("block", "block"),

@@ -275,7 +275,7 @@ def printed_claim(
     )
 
 
-def epochs_table(name: str, title: str, curves: pd.DataFrame, note: str = "") -> column.Shown:
+def epochs_table(name: str, title: str, curves: pd.DataFrame, note: str = "") -> column.TextTable:
     """One row per epoch: the printed losses, and the mean over seeds of each curve."""
     table = by_epoch(curves).reset_index().rename(columns={"index": "epoch"})
     known = [PRINTED.get(int(epoch), (math.nan, math.nan)) for epoch in table["epoch"]]

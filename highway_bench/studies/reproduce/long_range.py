@@ -274,7 +274,7 @@ def steps_text(steps: Sequence[float]) -> str:
     return f"{'–'.join(ends)} steps, {len(reached)} of {len(steps)} seeds"
 
 
-def _shown(runs: pd.DataFrame, note: str) -> column.Shown:
+def _shown(runs: pd.DataFrame, note: str) -> column.TextTable:
     """One row per length, family and block, from the ``runs`` of all seeds."""
     records = []
     order = {"block": UNDESCRIBED.block_order(runs["block"]).index}

@@ -293,7 +293,7 @@ def _flat(table: pd.DataFrame, _: float, *, device: str) -> Observation:
     )
 
 
-def _shown(table: pd.DataFrame, note: str) -> column.Shown:
+def _shown(table: pd.DataFrame, note: str) -> column.TextTable:
     """The table with one row per length, which has the columns of both families."""
     wide = table.pivot_table(index="length", columns="family", values=["step", "low", "high", "share", "flops"])
     wide.columns = wide.columns.map(lambda key: f"{key[1]}_{key[0]}")  # family and value

@@ -164,7 +164,7 @@ def _learns(block: str, successes: CountsByLength, _: float) -> Observation:
     return Observation(decisive=[share] if share.n else [], untestable=_misses_short(successes, block))
 
 
-def _shown(arms: Mapping[tuple[int, str], pd.DataFrame], steps: int) -> column.Shown:
+def _shown(arms: Mapping[tuple[int, str], pd.DataFrame], steps: int) -> column.TextTable:
     records = [
         {
             "length": length,

@@ -308,7 +308,7 @@ class Shortcuts(Reproduction):
         return [cell.but(seed=seed) for seed in self.seeds(request)]
 
 
-def _shown(table: pd.DataFrame, steps: int) -> column.Shown:
+def _shown(table: pd.DataFrame, steps: int) -> column.TextTable:
     columns = [
         column.words("case", "shortcut"),
         column.words("published", "published error", "110 layers, CIFAR-10; fail: above 20 %; 6.04 %: one run"),

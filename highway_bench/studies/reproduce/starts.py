@@ -100,7 +100,7 @@ def size(name: str, runs: StartRuns, way: str, confidence: float) -> Quantity:
     return mean(name, [run[SIZES[way]] for run in runs if SIZES[way] in run], confidence, "×")
 
 
-def starts_table(name: str, title: str, runs_at_depth: RunsAtDepth) -> column.Shown:
+def starts_table(name: str, title: str, runs_at_depth: RunsAtDepth) -> column.TextTable:
     """One row per case and depth: what crosses the stack, and how many layers the first steps leave unchanged."""
     records = []
     for (case, depth), runs in runs_at_depth.items():

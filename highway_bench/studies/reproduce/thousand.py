@@ -194,7 +194,7 @@ def _loss(own: pd.DataFrame) -> str:
     return str(log10_interval(losses)) if len(losses) else "–"
 
 
-def _table(ended: pd.DataFrame, curves: pd.DataFrame) -> column.Shown:
+def _table(ended: pd.DataFrame, curves: pd.DataFrame) -> column.TextTable:
     """The table with one row per run."""
     table = ended.assign(layers=ended["depth"] + 1).sort_values(["layers", "block", "seed"])
     columns = [
@@ -254,7 +254,7 @@ def rise_text(success: Success) -> str:
     return text if rise.p < RISES else f"{text}, not more than chance gives"
 
 
-def success_table(successes: SuccessByBlock) -> column.Shown:
+def success_table(successes: SuccessByBlock) -> column.TextTable:
     """One row per block: its successes by depth, L50, and where success rises with depth."""
     layers = sorted({depth for success in successes.values() for depth in success})
     records: list[dict[str, Any]] = [

@@ -1,0 +1,140 @@
+"""``list``, ``show``, ``data`` and ``check``: what can be measured, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from highway_bench.architectures import architectures
+from highway_bench.blocks import blocks
+from highway_bench.catalogue import catalogue
+from highway_bench.cli._output import text_of
+from highway_bench.cli.entries import COLUMNS, IMPORTED, Section
+from highway_bench.data import datasets
+from highway_bench.declared import FILES, declared, declared_in
+from highway_bench.errors import BadInput
+from highway_bench.families import families
+from highway_bench.scaffold import block_text
+from highway_bench.tasks import tasks
+
+REGISTRIES = {
+    "blocks": blocks,
+    "families": families,
+    "architectures": architectures,
+    "tasks": tasks,
+    "datasets": datasets,
+}
+
+
+@pytest.mark.parametrize("section", REGISTRIES)
+def test_names(section: str, invoke: Any) -> None:
+    shown = invoke("list", section)
+    assert shown.exit_code == 0
+    assert all(name in shown.stdout for name in REGISTRIES[section])
+    listed = json.loads(invoke("list", section, "--json").stdout)
+    assert [entry["name"] for entry in listed[section]] == list(REGISTRIES[section])
+
+
+@pytest.mark.parametrize("section", FILES)
+def test_the_source_says_what_is_registered(section: str) -> None:
+    keys = set(COLUMNS[Section(section)]) - IMPORTED
+    own = f"highway_bench.{FILES[section].partition('/')[0]}."  # other tests import plug-ins
+    read, registered = declared(section), [one for one in catalogue(section) if one.get("module", own).startswith(own)]
+    for key in keys:
+        assert [text_of(entry[key]) for entry in read] == [text_of(entry[key]) for entry in registered]
+
+
+def test_an_installed_package_adds_its_entries(here: Path, shell: Any) -> None:
+    (here / "its_blocks.py").write_text(
+        "from highway_bench.blocks import Block, register_block\n"
+        "@register_block('its-own', equation='y = x', source='none', summary='none', starts=())\n"
+        "class Own(Block): pass\n"
+    )
+    package = here / "its_blocks-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: its-blocks\nVersion: 1\n")
+    (package / "entry_points.txt").write_text("[highway_bench.blocks]\nits-own = its_blocks\n")
+    assert "its-own" in shell("list blocks").stdout
+
+
+def test_a_file_that_is_no_python_is_named(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("class :\n")
+    with pytest.raises(BadInput, match=r"broken\.py failed to import: SyntaxError"):
+        declared_in([tmp_path / "broken.py"])
+
+
+def test_what_a_plugin_prints_goes_to_stderr(invoke: Any, here: Path) -> None:
+    (here / "loud_plugin.py").write_text("print('loaded')\n")
+    done = invoke("list blocks --json --plugin loud_plugin.py")
+    assert json.loads(done.stdout)["blocks"]
+    assert done.stderr == "loaded\n"
+
+
+def test_equal_parameters_of_the_paper(invoke: Any) -> None:
+    """Plain 71 against highway 50: 5,112 and 5,100 parameters a layer."""
+    shown = invoke("show highway --depth 9 --dataset mnist-5k").stdout
+    highway, plain = [line for line in shown.splitlines() if line.startswith(("highway ", "plain "))][:2]
+    assert ("50" in highway, "5,100" in highway, "71" in plain, "5,112" in plain) == (True,) * 4
+
+
+def test_a_network_as_json(invoke: Any) -> None:
+    shown = json.loads(invoke("show highway --family conv --depth 10 --width 16 --match width --json").stdout)
+    layer = 2 * (9 * 16 * 16 + 16)
+    assert (shown["layer_params"], shown["params"]) == (layer, 10 * layer)
+    assert shown["flops"] == 10 * 2 * 2 * 9 * 16 * 16 * 16**2
+    assert [entry["repeats"] for entry in shown["layers"]] == [10] * len(shown["layers"])
+    assert (shown["equal"]["block"], shown["mismatch"]) == ("plain", 0)
+
+
+def test_a_network_of_ones_own_family(invoke: Any, here: Path) -> None:
+    (here / "show_layers.py").write_text("from torch import nn\ndef make(width): return nn.Linear(width, width)\n")
+    shown = invoke("show residual --family show_layers:make --depth 3")
+    assert shown.exit_code == 0
+    assert "H = show_layers:make(width)" in shown.stdout
+
+
+def test_data_that_lack_something(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "HIGHWAY_BENCH_DATA names (it is not set)" in invoke("data list").stdout
+    monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(here))
+    listed = json.loads(invoke("data list --json").stdout)
+    assert (listed["data_folder"], listed["cache_folder"]) == (str(here), str(here / "cache" / "highway_bench"))
+    missing = {entry["name"]: entry["missing"] for entry in listed["datasets"]}
+    assert missing["digits"] is None
+    assert "path" in missing["text"]
+    assert "highway-bench data fetch sentiment" in missing["sentiment"]
+
+
+def test_fetch(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("highway_bench.data.sentiment.fetch_corpora", lambda: here / "fetched")
+    assert json.loads(invoke("data fetch sentiment --json").stdout)["fetched"] == str(here / "fetched")
+    assert json.loads(invoke("data fetch digits --json").stdout)["fetched"] is None
+
+
+def test_sizes_of_data(invoke: Any) -> None:
+    [digits] = json.loads(invoke("data check digits --json").stdout)["datasets"]
+    assert (digits["train"], digits["outputs"], digits["target"]) == ([1437, 1, 8, 8], 10, "class")
+    assert "1,437 × 1 × 8 × 8" in invoke("data check dig*").stdout
+
+
+def test_chance_of_real_data(data_folder: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(data_folder))
+    [tweets] = json.loads(invoke("data check sentiment --option corpus=tweets --json").stdout)["datasets"]
+    assert tweets["chance_accuracy"] == pytest.approx(0.69, abs=0.01)
+
+
+def test_broken_contract(here: Path, invoke: Any) -> None:
+    """What ``check`` says of a gate that gets no gradient. A block that keeps the contract: see test_process."""
+    text = block_text("bad-gate")
+    assert "y: Tensor = x + h * t " in text
+    (here / "bad_gate.py").write_text(text.replace("x + h * t ", "x + h * t.detach() "))
+    done = invoke("check bad-gate --plugin bad_gate.py --family mlp")
+    blocks.unregister("bad-gate")
+    sys.modules.pop("bad_gate", None)
+    assert done.exit_code == 1
+    assert "trains everything" in done.stdout
+    assert done.stderr.startswith("highway-bench: bad-gate fails ")
+    assert done.stderr.count("\n") == 1
