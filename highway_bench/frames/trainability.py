@@ -22,13 +22,13 @@ from highway_bench.results.schema import FAILURES, OUTCOMES, Status
 from highway_bench.success.ladder import (
     DIVERGES,
     FAILS,
-    FEW,
     FULL_SEEDS,
     JUDGED,
     NO_VERDICT,
     RATE,
     SLOW,
     TIMES_CHANCE,
+    TOO_FEW_SEEDS,
     TRAINS,
     Success,
     area_under_success,
@@ -295,7 +295,7 @@ def _frontier(part: pd.DataFrame, block: str) -> dict[str, Any]:
     nothing = dict.fromkeys(("shallowest", "l_max", "l50", "l50_low", "l50_high", "area"), math.nan)
     nothing |= {"start": common_value(part.loc[part["block"] == block, "start"])}
     empty = nothing | {"l_max_censored": "", "l50_censored": "", "provisional": False, "limited": False}
-    if not rungs["n"].any() or rungs["verdict"].isin([FEW, NO_VERDICT]).any():
+    if not rungs["n"].any() or rungs["verdict"].isin([TOO_FEW_SEEDS, NO_VERDICT]).any():
         return empty
     cells = [{name: int(cell[name]) for name in ("depth", "k", "n", "unfinished")} for cell in rows_of(rungs)]
     rule = l_max({cell["depth"]: (cell["k"], cell["n"] + cell["unfinished"]) for cell in cells})

@@ -31,9 +31,9 @@ import torch
 from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.matching import baseline
-from highway_bench.measure.allocator import keep_freed_memory
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Budget, first_step
 from highway_bench.measure.device import release
+from highway_bench.measure.processes import keep_freed_memory
 from highway_bench.measure.roofline import measure_roofline
 from highway_bench.measure.statistics import Array, IntervalEstimate, ratio_over_processes
 from highway_bench.measure.torch_internals import CLEAR_CACHES, COUNTERS, SLEEP
