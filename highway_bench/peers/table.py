@@ -8,9 +8,8 @@ from highway_bench.frames.cells import by_cell
 from highway_bench.frames.costs import gap
 from highway_bench.frames.rows import of_task, recipe_of
 from highway_bench.report import columns as column
-from highway_bench.report.columns import Record, Shown
+from highway_bench.report.columns import Record, Shown, is_decided, quoted
 from highway_bench.report.format import NONE
-from highway_bench.report.ratio import is_decided, quoted
 
 METRICS = ("peer_ratio", "step_time", "peer_time", "gpu_ratio", "saved_activations", "peer_saved", "difference")
 SPREAD = {"peer_ratio": "ratio", "gpu_ratio": "gpu_ratio"}

@@ -16,7 +16,7 @@ from highway_bench.execution.rows import Origin, rows_of
 from highway_bench.frames.rows import prepared
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
-from highway_bench.report.files import write_report
+from highway_bench.report.page import write_report
 from highway_bench.results.schema import Row
 from highway_bench.tasks import tasks
 from highway_bench.tasks.base import Task

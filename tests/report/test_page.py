@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.report.files import write_one_file, write_report
+from highway_bench.report.page import write_one_file, write_report
 from highway_bench.results.schema import Row
 from highway_bench.results.store import Store
 from tests.rows import cell, frame_of, memory, whole
@@ -141,7 +141,7 @@ def test_a_missing_store_and_a_folder_that_cannot_be_written_are_one_line(tmp_pa
 def test_reporting_imports_no_torch(tmp_path: Path) -> None:
     store = store_of(tmp_path / "store.sqlite", whole(("plain", "highway"), families=("dense",)))
     program = (
-        "import sys, highway_bench.report.files as report\n"
+        "import sys, highway_bench.report.page as report\n"
         f"report.write_report({str(store)!r}, {str(tmp_path / 'out')!r})\n"
         "sys.exit(any(name.partition('.')[0] == 'torch' for name in sys.modules))"
     )

@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 
 from highway_bench.frames.results import Results
+from highway_bench.report.columns import OLDER, ONE_PROCESS, UNDECIDED, is_decided, quoted
 from highway_bench.report.console import print_summary
-from highway_bench.report.files import write_report
-from highway_bench.report.ratio import OLDER, ONE_PROCESS, UNDECIDED, is_decided, quoted
+from highway_bench.report.page import write_report
 from highway_bench.results.schema import Row
 from tests.rows import cell, frame_of, memory, timing, trained
 
