@@ -121,8 +121,10 @@ def kind_of(claim: Claim) -> str:
 
 
 def ratios(folder: Path) -> pd.DataFrame:
-    """The speed of every block over commits, from asv's points in ``folder``: one row per machine, block and commit, oldest first: a step's time over the yard-stick's. A machine whose name
-    others had is left out. Raises ``NotMeasured`` without points."""
+    """The speed of every block over commits, from asv's points in ``folder``: a step's time over the yard-stick's by
+    machine, block and commit, oldest first. A machine whose name others had is left out.
+
+    Raises ``NotMeasured`` without points."""
     every = sorted(read_results(folder), key=lambda one: (one.machine, one.data["date"]))
     records = [
         {"machine": machine, **followed.cell._asdict(), "commit": commit, "ratio": point.value}
