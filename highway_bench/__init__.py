@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.plan.plan import Plan as Plan
     from highway_bench.plan.selection import Selection as Selection
     from highway_bench.report.choice.answers import answers as answers
-    from highway_bench.report.files import write_report as write_report
+    from highway_bench.report.page import write_report as write_report
     from highway_bench.results import Store as Store
     from highway_bench.studies.advice.answer import Advice as Advice
     from highway_bench.studies.advice.run import advise as advise
@@ -72,7 +72,7 @@ _HOMES = {
     "open_results": "highway_bench.frames.results",
     "register_block": "highway_bench.blocks",
     "run": "highway_bench.interactive.run",
-    "write_report": "highway_bench.report.files",
+    "write_report": "highway_bench.report.page",
 }
 
 __all__ = ["__version__", *_HOMES]

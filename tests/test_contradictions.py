@@ -22,7 +22,6 @@ from pyarrow import parquet
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import rows_of, start_of, without_start
 from highway_bench.report.choice.table import wide_table
-from highway_bench.report.figures import figures
 from highway_bench.results.parquet import RUNS_KEY
 from highway_bench.studies.decide.tables import UNSTABLE, contrast_table
 from highway_bench.studies.reproduce.quantities import Quantity
@@ -53,11 +52,6 @@ class Tables:
         return self._of("decide|forecast", "trainability", "throughput", "memory")
 
     @cached_property
-    def timed(self) -> Results:
-        """The costs of ``standard``, of which nothing is trained for a verdict: the page of ``nox -s bench``."""
-        return self._of("run", "throughput", "memory")
-
-    @cached_property
     def wide(self) -> pd.DataFrame:
         """The wide table of the connections under the protocol of ``decide``."""
         return wide_table(self.decided)
@@ -83,9 +77,6 @@ def tables() -> Tables:
     return Tables(rows.merge(cells, on=["digest", "run_id"]), runs)  # of a cell, the newest run
 
 
-# --------------------------------------------------------------------------------------------------- 1, 2: costs
-
-
 def test_the_start_that_is_named_is_the_one_that_was_timed(tables: Tables) -> None:
     timed = tables.wide[tables.wide["step_ratio"].notna()]
     assert len(timed)
@@ -97,9 +88,6 @@ def test_a_bare_sum_costs_no_more_than_one_with_a_scale(tables: Tables) -> None:
     weights residual's step takes a quarter longer than plain's, in the same run."""
     ratios = tables.steps(TEXT, 6)
     assert ratios["residual · depth-aware"]["ratio_low"] <= ratios["rezero"]["ratio_high"]
-
-
-# ------------------------------------------------------------------------------------------------- 4, 5: verdicts
 
 
 def test_a_connection_has_one_verdict_at_a_depth(tables: Tables) -> None:
@@ -126,15 +114,6 @@ def test_a_connection_of_which_every_run_diverged_diverges(tables: Tables, conne
     assert set(own["status"]) == {"diverged"}
     found = tables.wide[tables.wide["kind"].eq(TEXT) & tables.wide["depth"].eq(24)]
     assert set(found.loc[found["connection"].eq(connection), "outcome"]) == {"diverges"}
-
-
-# --------------------------------------------------------------------------------------------- 8: units and columns
-
-
-def test_a_figure_of_bytes_has_one_unit(tables: Tables) -> None:
-    for picture in figures.get("layer-bytes").draw(tables.timed):
-        labels = [axes.get_xlabel() for axes in picture.figure.axes]
-        assert ("÷" in picture.title) == any("÷" in label for label in labels)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

@@ -35,8 +35,8 @@ from highway_bench.plan.settings import FRESH_SEEDS
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
+from highway_bench.report.columns import markdown_table
 from highway_bench.report.format import NONE, listed
-from highway_bench.report.markdown import markdown_table
 from highway_bench.results import Store
 from highway_bench.studies.advice.answer import Advice
 from highway_bench.studies.advice.connections import Connection

@@ -16,7 +16,7 @@ from typing import Any
 
 from highway_bench.errors import BadInput
 from highway_bench.registry import make_importable
-from highway_bench.report.markdown import shown_lines
+from highway_bench.report.columns import shown_lines
 from highway_bench.results import Store
 from highway_bench.studies.advice import ADVICES
 from highway_bench.studies.advice.answer import Advice

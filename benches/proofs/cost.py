@@ -34,9 +34,8 @@ from highway_bench.plugins import load_plugins
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
 from highway_bench.report import columns as column
-from highway_bench.report.columns import shown
+from highway_bench.report.columns import shown, shown_lines
 from highway_bench.report.format import three
-from highway_bench.report.markdown import shown_lines
 from highway_bench.results import Store
 from highway_bench.results.schema import FAILURES, Status
 from highway_bench.tasks import tasks

@@ -40,7 +40,7 @@ from highway_bench.history.suite.process import PackageProcess
 from highway_bench.history.suite.series import HistoryCell
 from highway_bench.history.verdicts import GateVerdict
 from highway_bench.provenance.git import git
-from highway_bench.report.markdown import markdown_table
+from highway_bench.report.columns import markdown_table
 
 ROOT = Path(__file__).resolve().parents[2]
 POOL = ROOT / "docs/data/gate-proof.jsonl"

@@ -26,8 +26,7 @@ from highway_bench.frames.results import open_results
 from highway_bench.history.machine import this_machine
 from highway_bench.measure.statistics import SHIFT_BY_WAITING
 from highway_bench.provenance.git import git
-from highway_bench.report.markdown import markdown_table
-from highway_bench.report.ratio import PERCENT, is_decided
+from highway_bench.report.columns import PERCENT, is_decided, markdown_table
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "docs/data/load-proof.jsonl"

@@ -7,24 +7,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from docs.pages.committed import Repetition, command_of
-from docs.pages.history import ratios
+from docs.pages.committed import NotMeasured, Repetition, command_of
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import Runs, rows_of
+from highway_bench.history.files import read_results
+from highway_bench.history.lines import lines_of
+from highway_bench.history.paths import Paths
+from highway_bench.history.suite.series import SERIES
 from highway_bench.peers.table import peer_table
 from highway_bench.report.choice.costs import costs_of
 from highway_bench.report.choice.lines import taken
 from highway_bench.report.choice.ranking import KINDS
-from highway_bench.report.columns import Record, TextTable, missing
+from highway_bench.report.columns import Record, TextTable, markdown_table, missing, quoted
 from highway_bench.report.figures.overview import overview_picture
 from highway_bench.report.format import NONE, quantity, three
-from highway_bench.report.markdown import markdown_table
-from highway_bench.report.ratio import quoted
 from highway_bench.studies.decide.tables import tables as decide_tables
 from highway_bench.studies.reproduce.claims import Claim
 
@@ -116,3 +118,21 @@ def kind_of(claim: Claim) -> str:
     if "lecture" in claim.source:
         return "lecture"
     return "one number" if claim.exact else "one-sided" if claim.irrefutable else "trained or timed"
+
+
+def ratios(folder: Path) -> pd.DataFrame:
+    """The speed of every block over commits, from asv's points in ``folder``: a step's time over the yard-stick's by
+    machine, block and commit, oldest first. A machine whose name others had is left out.
+
+    Raises ``NotMeasured`` without points."""
+    every = sorted(read_results(folder), key=lambda one: (one.machine, one.data["date"]))
+    records = [
+        {"machine": machine, **followed.cell._asdict(), "commit": commit, "ratio": point.value}
+        for machine, own in groupby((one for one in every if one.is_told_apart), key=lambda one: one.machine)
+        for followed, line in lines_of(list(own), Paths.of(Path()).suite(), {}, {}).items()
+        for commit, point in line
+        if followed.series == SERIES[0]
+    ]
+    if not records:
+        raise NotMeasured("nox -s history -- COMMIT")
+    return pd.DataFrame(records)

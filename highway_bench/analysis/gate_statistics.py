@@ -1,17 +1,34 @@
-"""Gate statistics: which gates of a network are open, per example and on average, accumulated over batches.
+"""Gate statistics: how open gates are in one pass, and which are open per example and on average, over batches.
 
 The thresholds are this project's own: a gate counts as shut below 0.05, open above 0.5 and full above 0.95.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 SHUT, OPEN, FULL = 0.05, 0.5, 0.95
+SATURATED = 0.45  # |σ(a) − ½| above it: the gate is within 0.05 of shut or full, where its slope is below 0.0475
 SOME = 0.01  # share of the items for which a unit must be open to count as used
+
+
+@dataclass(frozen=True)
+class GateState:
+    """The gates of one layer: the mean of each, and the share of all their values that are saturated."""
+
+    means: tuple[float, ...]
+    saturated: float
+
+
+@torch.no_grad()
+def gate_state(activations: Sequence[Tensor]) -> GateState:
+    """The state of the gates σ(aᵢ); ``activations`` are the pre-activations aᵢ, all of one shape."""
+    gates = torch.sigmoid(torch.stack([one.double() for one in activations])).flatten(1)
+    return GateState(tuple(gates.mean(1).tolist()), float(((gates - 0.5).abs() > SATURATED).double().mean()))
 
 
 def sparsity(values: Tensor) -> Tensor:

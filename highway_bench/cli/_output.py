@@ -109,8 +109,8 @@ def write_tables(tables: Sequence[TextTable], path: Path) -> None:
 
     Raises ``BadInput`` if the file cannot be written.
     """
+    from highway_bench.report.columns import shown_lines
     from highway_bench.report.latex import latex
-    from highway_bench.report.markdown import shown_lines
 
     if path.suffix == ".tex":
         lines = [latex(one) for one in tables]

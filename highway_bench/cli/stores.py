@@ -301,8 +301,8 @@ def report(
     from highway_bench.frames.results import open_results
     from highway_bench.history.publish import link_report
     from highway_bench.pages import HISTORY, index
-    from highway_bench.report.files import write_one_file, write_report
     from highway_bench.report.latex import write_latex
+    from highway_bench.report.page import write_one_file, write_report
 
     results = open_results(store)
     page: Path | None = None

@@ -22,13 +22,13 @@ from highway_bench.results.schema import FAILURES, OUTCOMES, Status
 from highway_bench.success.ladder import (
     DIVERGES,
     FAILS,
-    FEW,
     FULL_SEEDS,
     JUDGED,
     NO_VERDICT,
     RATE,
     SLOW,
     TIMES_CHANCE,
+    TOO_FEW_SEEDS,
     TRAINS,
     Success,
     area_under_success,
@@ -292,15 +292,11 @@ def _frontier(part: pd.DataFrame, block: str) -> dict[str, Any]:
     For ``l_max`` an unfinished run counts as a failure. All NaN if seeds are too few or no run finished.
     """
     rungs = part[(part["block"] == block) & (part["n"] + part["unfinished"] > 0)]
-    nothing = dict.fromkeys(FRONTIER, math.nan) | {
-        "start": common_value(part.loc[part["block"] == block, "start"]),
-        "l_max_censored": "",
-        "l50_censored": "",
-        "provisional": False,
-        "limited": False,
-    }
-    if not rungs["n"].any() or rungs["verdict"].isin([FEW, NO_VERDICT]).any():
-        return nothing
+    nothing = dict.fromkeys(("shallowest", "l_max", "l50", "l50_low", "l50_high", "area"), math.nan)
+    nothing |= {"start": common_value(part.loc[part["block"] == block, "start"])}
+    empty = nothing | {"l_max_censored": "", "l50_censored": "", "provisional": False, "limited": False}
+    if not rungs["n"].any() or rungs["verdict"].isin([TOO_FEW_SEEDS, NO_VERDICT]).any():
+        return empty
     cells = [{name: int(cell[name]) for name in ("depth", "k", "n", "unfinished")} for cell in rows_of(rungs)]
     rule = l_max({cell["depth"]: (cell["k"], cell["n"] + cell["unfinished"]) for cell in cells})
     success = {cell["depth"]: (cell["k"], cell["n"]) for cell in cells if cell["n"]}

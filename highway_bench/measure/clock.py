@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from ..errors import BadInput
-from .run_delay import ThreadClock, process_delay
+from .processes import ThreadClock, process_delay
 
 DISTURBED = 0.01  # of a round's wall time: run delay of all threads from which on the round is left out
 ALL_DISTURBED = "undecided: every round was disturbed"

@@ -1,4 +1,6 @@
-"""FLOP: floating-point operations counted while a function runs; a multiply-add is two.
+"""FLOP and operations: exact counts of what a step does, which no load of the machine changes.
+
+FLOP are floating-point operations counted while a function runs; a multiply-add is two.
 
 Matrix products, convolutions, attention products and recurrent layers are counted, forward and backward, from the
 shapes that kernels receive. Torch's counter has no formulas for the fused CPU attention and for the fused LSTM, GRU and
@@ -9,22 +11,29 @@ normalisation, softmax, reductions, look-ups, matrix–vector and dot products w
 steps, and the one-kernel fast path that ``nn.TransformerEncoderLayer`` takes in evaluation without gradients. Causal
 attention counts as full attention. A fused attention's backward includes its recomputed scores: 2.5 × forward, where
 the unfused one has 2 ×.
+
+Of an eager step, the operators that reach the device's backend are counted too, forward and backward: those called,
+those of them that start a kernel, and the bytes of the tensors that these read and write. Operators that only make a
+view, or allocate, start no kernel. An operator that starts several kernels inside, as a fused layer does, counts once.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 from torch.utils.module_tracker import ModuleTracker
 
-from .torch_internals import may_have_compiled, operator
+from .torch_internals import DISPATCH_MODE, may_have_compiled, only_views, operator
 
 Shape = Sequence[int]
+
+ALLOCATE = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
+"""Operators that return memory without writing it."""
 
 
 def count_flops(fn: Callable[[], object]) -> int:
@@ -110,3 +119,48 @@ _FORMULAS: dict[Any, Callable[..., int]] = {
     operator("cudnn_rnn"): _cudnn_layers,
     operator("cudnn_rnn_backward"): _doubled(_cudnn_layers),
 }
+
+
+class Operations(NamedTuple):
+    """Counts of one step: operators called, kernels started, bytes of tensors read and written by these."""
+
+    operator_calls: int
+    kernel_launches: int
+    bytes_moved: int
+
+
+def count_operations(step: Callable[[], object]) -> Operations:
+    """The counts of one call of ``step``, which really runs, with its side effects. Compiled functions run eagerly."""
+
+    class Counter(DISPATCH_MODE.needed()):  # type: ignore[misc]
+        calls = launches = moved = 0
+
+        def __torch_dispatch__(
+            self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        ) -> Any:
+            result = function(*args, **(kwargs or {}))
+            self.calls += 1
+            if starts_kernel(function):
+                self.launches += 1
+                tensors = tensors_in([args, *(kwargs or {}).values(), result])
+                self.moved += sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+            return result
+
+    counter = Counter()
+    with torch.compiler.set_stance("force_eager"), counter:
+        step()
+    return Operations(counter.calls, counter.launches, counter.moved)
+
+
+def starts_kernel(function: Any) -> bool:
+    """Whether an operator reads or writes elements: it is no view and no allocation."""
+    return not only_views(function) and function.overloadpacket.__name__ not in ALLOCATE
+
+
+def tensors_in(values: Iterable[Any]) -> Iterator[Any]:
+    """The tensors in nested lists and tuples; each occurrence once."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from tensors_in(value)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import gc
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -81,7 +81,7 @@ def measure_memory(
     measure here, and for a loss that is not a scalar.
     """
     inputs = list(inputs)
-    compiled = compiled or _is_compiled(model)
+    compiled = compiled or any(map(is_compiled, model.modules()))
     device = next((tensor.device for tensor in [*model.parameters(), *inputs]), torch.device("cpu"))
     meter = meter or ("allocator" if device.type == "cuda" else "profiler" if compiled else "tracker")
     if (meter == "allocator") != (device.type == "cuda"):
@@ -115,7 +115,7 @@ def measure_memory(
     else:
         step()  # lazy set-up, compilation included
     held: list[Held] = [model, *inputs] if optimiser is None else [model, optimiser, *inputs]
-    peak = _PEAKS[meter](step, held, device)
+    peak = PEAKS[meter](step, held)
     return MemoryReport(
         parameter_bytes=storage_bytes(model.parameters()),
         buffers=storage_bytes(model.buffers()),
@@ -151,7 +151,7 @@ def saved_activations(forward: Callable[[], object], *, exclude: Iterable[Held] 
     return total
 
 
-def profiler_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> int:
+def profiler_peak(step: Callable[[], object], held: Sequence[Held] = ()) -> int:
     """Peak bytes on the CPU during ``step``, compiled or not: ``held`` before it, plus the highest rise.
 
     Call ``step`` at least once before, so that compilation and lazy set-up do not count.
@@ -176,9 +176,8 @@ def profiler_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> i
     return before + highest
 
 
-def tracker_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> int:
+def tracker_peak(step: Callable[[], object], held: Sequence[Held] = ()) -> int:
     """Peak bytes of live tensors on the CPU during an eager ``step``, those of ``held`` included."""
-    held = list(held)
     base: Any = MEM_TRACKER.needed()  # here: its import takes as long as torch's
 
     class Tracker(base):  # type: ignore[misc]
@@ -199,8 +198,10 @@ def tracker_peak(step: Callable[[], object], *, held: Iterable[Held] = ()) -> in
     return max(int(peak.get("Total", 0)), storage_bytes(_all_tensors(held)))
 
 
-def allocator_peak(step: Callable[[], object], device: torch.device, *, held: Iterable[Held] = ()) -> int:
-    """Peak bytes on a CUDA device during ``step``: ``held`` before it, plus the highest rise of what was requested."""
+def allocator_peak(step: Callable[[], object], held: Sequence[Held]) -> int:
+    """Peak bytes on the CUDA device of ``held`` during ``step``: ``held`` before it, plus the highest rise of what was
+    requested."""
+    device = next(_all_tensors(held)).device
     gc.collect()
     torch.cuda.synchronize(device)
     torch.cuda.reset_peak_memory_stats(device)
@@ -225,10 +226,10 @@ class _Saved:
         self.tensor = tensor
 
 
-_PEAKS: dict[Meter, Callable[[Callable[[], object], list[Held], torch.device], int]] = {
-    "tracker": lambda step, held, device: tracker_peak(step, held=held),
-    "profiler": lambda step, held, device: profiler_peak(step, held=held),
-    "allocator": lambda step, held, device: allocator_peak(step, device, held=held),
+PEAKS: dict[Meter, Callable[[Callable[[], object], Sequence[Held]], int]] = {
+    "tracker": tracker_peak,
+    "profiler": profiler_peak,
+    "allocator": allocator_peak,
 }
 
 
@@ -237,11 +238,6 @@ def _loss(forward: Callable[[], Tensor]) -> Tensor:
     if loss.numel() != 1:
         raise BadInput(f"forward must return a scalar loss, not a tensor of shape {tuple(loss.shape)}")
     return loss
-
-
-def _is_compiled(model: nn.Module) -> bool:
-    """Whether ``model`` or a part of it went through torch.compile, by either spelling."""
-    return any(is_compiled(part) for part in model.modules())
 
 
 def _storage_key(tensor: Tensor) -> tuple[torch.device, int]:

@@ -28,8 +28,8 @@ BySeed = Mapping[int, float]
 
 
 class Contrast(NamedTuple):
-    """The mean difference to the reference over paired seeds with its interval by Student's t, and the standard
-    ``deviation`` of the differences.
+    """The mean difference to the reference over paired seeds with its interval by Student's t, the standard
+    ``deviation`` of the differences, and the ``word`` for it: better, worse, equal or undecided.
 
     ``p`` is that of the paired t-test, two-sided, corrected by Holm for all contrasts that were made together.
     """
@@ -37,6 +37,7 @@ class Contrast(NamedTuple):
     difference: IntervalEstimate
     deviation: float
     p: float
+    word: str = UNDECIDED
 
     @property
     def is_significant(self) -> bool:
@@ -55,11 +56,22 @@ class Contrast(NamedTuple):
         return math.ceil(((level + power) * self.deviation / self.difference.value) ** 2 + level**2 / 2)
 
 
-def contrasts(values: Mapping[Name, BySeed], reference: Name, confidence: float = CONFIDENCE) -> dict[Name, Contrast]:
-    """The contrast of every other entry of ``values`` with ``reference``, over the seeds that both have.
+def compare(
+    values: Mapping[Name, BySeed],
+    reference: Name,
+    alpha: float = ALPHA,
+    equal_within: float = 0.0,
+    confidence: float | None = None,
+) -> dict[Name, Contrast]:
+    """The contrast of every other entry of ``values`` with ``reference``, over the seeds that both have; lower values
+    are better.
 
-    ``confidence`` is that of each interval alone. Without a common seed a difference is NaN; with fewer than two, p is
-    1.
+    An interval has the level at which Holm's procedure judges its contrast, so it excludes 0 where ``p`` is below
+    ``alpha``; the word is by this interval. Where it lies within ± ``equal_within``, the difference is equal. One that
+    is merely not separated from 0, or of fewer than ``LEAST_PAIRS`` seeds, is undecided. With ``confidence``, that of
+    each interval alone, the contrasts have such intervals instead.
+
+    Without a common seed a difference is NaN; with fewer than two, p is 1.
     """
     base = values[reference]
     differences = {
@@ -67,48 +79,24 @@ def contrasts(values: Mapping[Name, BySeed], reference: Name, confidence: float 
         for name, by_seed in values.items()
         if name != reference
     }
-    adjusted = holm([p_value(one) for one in differences.values()])
-    return {name: _contrast(one, p, confidence) for (name, one), p in zip(differences.items(), adjusted, strict=True)}
-
-
-def _contrast(differences: Array, p: float, confidence: float) -> Contrast:
-    mean = t_interval(differences, confidence) if len(differences) else UNKNOWN
-    return Contrast(mean, float(differences.std(ddof=1)) if len(differences) > 1 else math.nan, p)
-
-
-class PairedComparison(NamedTuple):
-    """The mean difference to the reference over paired seeds, and the ``word`` for it: better, worse, equal, undecided.
-
-    The interval has the level at which Holm's procedure judges this comparison, so it excludes 0 where ``p``, corrected
-    for all comparisons that were made together, is below α.
-    """
-
-    difference: IntervalEstimate
-    p: float
-    word: str
-
-
-def compare(
-    values: Mapping[Name, BySeed], reference: Name, alpha: float = ALPHA, equal_within: float = 0.0
-) -> dict[Name, PairedComparison]:
-    """Every other entry of ``values`` against ``reference``, over the seeds that both have; lower values are better.
-
-    A difference whose interval lies within ± ``equal_within`` is equal. One that is merely not separated from 0, or of
-    fewer than ``LEAST_PAIRS`` seeds, is undecided.
-    """
-    alone = {
-        name: contrasts({reference: values[reference], name: by_seed}, reference)[name]
-        for name, by_seed in values.items()
-        if name != reference
-    }
-    levels = holm_levels({name: one.p for name, one in alone.items()}, alpha)
-    adjusted = dict(zip(alone, holm([one.p for one in alone.values()]), strict=True))
+    p_values = {name: p_value(one) for name, one in differences.items()}
+    levels = holm_levels(p_values, alpha)
     found = {}
-    for name in alone:
-        pair = {reference: values[reference], name: values[name]}
-        difference = contrasts(pair, reference, 1 - levels[name])[name].difference
-        found[name] = PairedComparison(difference, adjusted[name], _word(difference, equal_within))
+    for (name, one), p in zip(differences.items(), holm(list(p_values.values())), strict=True):
+        judged = _mean(one, 1 - levels[name])
+        shown = judged if confidence is None else _mean(one, confidence)
+        deviation = float(one.std(ddof=1)) if len(one) > 1 else math.nan
+        found[name] = Contrast(shown, deviation, p, _word(judged, equal_within))
     return found
+
+
+def contrasts(values: Mapping[Name, BySeed], reference: Name, confidence: float = CONFIDENCE) -> dict[Name, Contrast]:
+    """``compare`` with intervals each of which alone has this ``confidence``."""
+    return compare(values, reference, confidence=confidence)
+
+
+def _mean(differences: Array, confidence: float) -> IntervalEstimate:
+    return t_interval(differences, confidence) if len(differences) else UNKNOWN
 
 
 def _word(difference: IntervalEstimate, equal_within: float) -> str:

@@ -27,7 +27,7 @@ from ..os_names import level3_cache
 from .clock import Clock, Step
 from .device import in_threads, synchronise
 from .precision import precision, torch_dtype
-from .run_delay import ThreadClock
+from .processes import ThreadClock
 
 SECONDS, LEAST_CALLS = 0.15, 3  # of timed calls a size
 PLATEAU = 1.05  # the search stops at a size whose rate is below this multiple of the best before it
@@ -62,12 +62,6 @@ class Roofline:
         if not (flops >= 0 and bytes_moved >= 0):
             raise BadInput(f"a floor needs FLOP ≥ 0 and bytes ≥ 0, not {flops} and {bytes_moved}")
         return max(flops / max(self.matmul_rate, self.conv_rate), bytes_moved / self.copy_rate)
-
-    def __str__(self) -> str:
-        return (
-            f"products {self.matmul_rate / 1e9:.3g} GFLOP/s, convolutions {self.conv_rate / 1e9:.3g} GFLOP/s, "
-            f"copies {self.copy_rate / 1e9:.3g} GB/s ({self.device}, {self.dtype}, threads {self.threads})"
-        )
 
 
 def measure_roofline(

@@ -7,9 +7,8 @@ import pandas as pd
 from highway_bench.frames.cells import by_cell, no_ratio_because
 from highway_bench.frames.rows import of_task, recipe_of
 from highway_bench.report import columns as column
-from highway_bench.report.columns import Record, TextTable
+from highway_bench.report.columns import Record, TextTable, is_decided, quoted
 from highway_bench.report.format import NONE
-from highway_bench.report.ratio import is_decided, quoted
 
 METRICS = ("peer_ratio", "step_time", "peer_time", "gpu_ratio", "saved_activations", "peer_saved", "difference")
 SPREAD = {"peer_ratio": "ratio", "gpu_ratio": "gpu_ratio"}

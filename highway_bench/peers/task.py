@@ -14,7 +14,7 @@ import numpy as np
 from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS
 from highway_bench.families.parts import count_parameters
-from highway_bench.measure.allocator import keep_freed_memory
+from highway_bench.measure.processes import keep_freed_memory
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.peers.base import peers
 from highway_bench.peers.pair import PeerPair

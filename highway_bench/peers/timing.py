@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 import torch
 
 from highway_bench.cell import Cell
-from highway_bench.measure.allocator import keep_freed_memory
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Budget, Turns, take_turns
 from highway_bench.measure.device import cache_eviction, freed
 from highway_bench.measure.gpu_watch import stopwatch_of
 from highway_bench.measure.precision import use_precision
-from highway_bench.measure.processes import call_in, sample_processes
-from highway_bench.measure.run_delay import pinned
+from highway_bench.measure.processes import call_in, keep_freed_memory, pinned, sample_processes
 from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
 from highway_bench.peers.pair import NetworkStep, PeerPair
 

@@ -5,40 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from highway_bench.frames.rows import recipe_of
+from highway_bench.frames.rows import TUNED, recipe_of
 from highway_bench.report.format import three
 
 
-def contest_text(contest: Mapping[str, Any]) -> str:
-    """A contest in full: family, data set, machine if there are several, what is equal, how it was trained."""
+def protocol_of(contest: Mapping[str, Any]) -> str:
+    """What is equal among the connections of a contest, in words: width, steps, batches, optimiser, rate."""
     recipe = recipe_of(contest.get("recipe"))
-    machine = [str(contest["machine_label"])] if contest.get("machine_label") else []
-    details = [data_name(contest), *machine, f"equal {contest['match']}, plain's width {contest['nominal_width']:g}"]
+    details = [f"equal {contest['match']}, plain's width {contest['nominal_width']:g}"]
     details += [f"{recipe['steps']:,} steps"] if isinstance(recipe.get("steps"), int) else []
     details += [f"batches of {contest['batch_size']}"] if contest.get("batch_size") else []
     details += [str(recipe["optimiser"])] if recipe.get("optimiser") else []
     rate = recipe.get("rate")
-    if rate == "tuned":
+    if rate == TUNED:
         details.append("each connection and depth at its own learning rate")
     elif isinstance(rate, (int, float)):
         details.append(f"learning rate {three(float(rate))}")
     return ", ".join(details)
 
 
-def data_name(contest: Mapping[str, Any]) -> str:
-    """A contest's family and data set: ``title_of`` adds the machine where it is the difference."""
-    return str(contest["family_label"]) + (f" on {contest['dataset']}" if contest.get("dataset") else "")
+def title_of(contest: Mapping[str, Any], others: Iterable[Mapping[str, Any]], *, with_data: bool = False) -> str:
+    """A contest's family, and its data set if that is wanted, with its differences from those of ``others`` that have
+    the same name."""
 
+    def name(one: Mapping[str, Any]) -> str:
+        return str(one["family_label"]) + (f" on {one['dataset']}" if with_data and one.get("dataset") else "")
 
-def family_name(contest: Mapping[str, Any]) -> str:
-    """A contest's family, for the titles of figures."""
-    return str(contest["family_label"])
-
-
-def title_of(
-    contest: Mapping[str, Any], others: Iterable[Mapping[str, Any]], name: Callable[[Mapping[str, Any]], str]
-) -> str:
-    """The ``name`` of a contest, with its differences from those of ``others`` that have the same name."""
     contest = dict(contest)
     alike = [dict(other) for other in others if name(other) == name(contest)]
     parts = [

@@ -6,14 +6,12 @@ from typing import Final
 
 import pandas as pd
 
-from highway_bench.frames.cells import ONE_PROCESS
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import options_text, rows_of
 from highway_bench.report import columns as column
-from highway_bench.report.columns import Column, Heading, Record, TextTable, missing
+from highway_bench.report.columns import Column, Record, TextTable, missing
 from highway_bench.report.format import NONE, between, three
-from highway_bench.report.labels import data_name, title_of
-from highway_bench.report.ratio import quoted
+from highway_bench.report.labels import title_of
 
 MOST: Final = 60
 """The most rows of a table for print; ``highway-bench results export`` has all."""
@@ -31,7 +29,7 @@ ENDS: Final = {"": "value", "_low": "low", "_high": "high"}
 def depth_table(results: Results) -> TextTable:
     """The depths to which each connection trains, a row per contest and connection."""
     contests, table = [contest for contest, _ in results.contests()], results.frontier()
-    table["contest"] = [title_of(row, contests, data_name) for row in rows_of(table)]
+    table["contest"] = [title_of(row, contests, with_data=True) for row in rows_of(table)]
     columns = [
         column.words("contest", "networks"),
         column.words("block", "connection"),
@@ -88,10 +86,8 @@ def metric_column(results: Results, task: str, metric: str, unit: str, bounded: 
     label = results.about.metric(task, metric, unit)
     if label.percent and not bounded:
         return column.percent(metric, label.heading, label.hint)
-    names = [f"{metric}{end}" for end in ENDS]
     if bounded and label.unit == "1":
-        heading = Heading(label.heading, label.hint, ratio=True)
-        return heading, lambda record: _ratio(*(record[name] for name in names))
+        return column.ratio(metric, label.heading, label.hint)
     return column.spread(metric, label.heading, f"{metric}_low", f"{metric}_high", label.unit, label.hint)
 
 
@@ -111,20 +107,16 @@ def failure_table(results: Results) -> TextTable:
     return column.shown("failures", "Failed and skipped cells", results.failures(), columns, most=MOST)
 
 
-def _ratio(value: float, low: float, high: float) -> str:
-    return quoted(value, low, high, NONE if missing(value) else ONE_PROCESS)
-
-
 def _l_max(record: Record) -> str:
     value, censored = record["l_max"], record["l_max_censored"]
     if censored == "left":
         return f"< {record['shallowest']:g}"
-    return NONE if column.missing(value) else f"{'≥ ' if censored == 'right' else ''}{value:g}"
+    return NONE if missing(value) else f"{'≥ ' if censored == 'right' else ''}{value:g}"
 
 
 def _l50(record: Record) -> str:
     value, censored = record["l50"], record["l50_censored"]
-    if column.missing(value):
+    if missing(value):
         return NONE
     sign = {"right": "> ", "left": "< "}.get(censored, "")
     interval = between(record["l50_low"], record["l50_high"]) if not censored else ""

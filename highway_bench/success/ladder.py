@@ -2,6 +2,7 @@
 
 ``verdict`` judges one depth. ``l_max`` is the rule (the largest depth that trains while every smaller one trains too),
 ``l50`` an estimate with an interval; both are censored at the ends of the ladder. ``area_under_success`` is a share.
+``largest_rise`` tests whether success falls with depth.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import scipy  # a part of it is imported at its first use
 from numpy.typing import NDArray
 
 from highway_bench.errors import BadInput
+from highway_bench.measure.paired import UNDECIDED
 from highway_bench.measure.statistics import CONFIDENCE, RESAMPLES, Array, check_counts, checked_confidence
-from highway_bench.success.judging import TAIL, THRESHOLD
 
 TRAINABLE = 0.9  # share of seeds that must succeed
 FULL_SEEDS = 10  # with fewer seeds a verdict is provisional
@@ -25,35 +26,11 @@ LEAST_SEEDS = 5  # with fewer seeds there is no verdict
 ROUNDING = 1e-9  # 0.9 · n is not exact in binary
 
 TRAINS, SLOW, FAILS, DIVERGES, NOT_RUN = "trains", "slow", "fails", "diverges", "not measured"
-OPEN, FEW, RATE, NO_VERDICT = "undecided", "not enough seeds", "rate", "no verdict"  # why there is no outcome yet
+TOO_FEW_SEEDS, RATE, NO_VERDICT = "not enough seeds", "rate", "no verdict"  # why there is no outcome yet, as UNDECIDED
 JUDGED: Final = (TRAINS, FAILS, DIVERGES)
 """The outcomes by which a connection is taken or avoided."""
 TIMES_CHANCE: Final = 3
 """A net of so many times the accuracy of the best constant prediction has learnt something."""
-
-EXPLAINED: Final = {
-    "trains": f"A run succeeds if every loss is finite and the mean of its last {TAIL:.0%} of training losses is at "
-    f"most {THRESHOLD:.0%} of the loss of the best constant prediction; on the data set language, at most the held-out "
-    "loss of an interpolated Witten–Bell byte trigram that is fitted on the training text. A depth trains if at least "
-    f"{TRAINABLE:.0%} of its seeds succeed. With fewer than {FULL_SEEDS} seeds a verdict is provisional, with fewer "
-    f"than {LEAST_SEEDS} there is none.",
-    "slow, fails, diverges": "What does not train is slow if it trains in three times as many steps, or if its runs "
-    "that do not succeed have, on average, at least three times the test accuracy of the best constant "
-    "prediction. It diverges if most of these runs diverged, or if any did though enough others succeed, and fails "
-    "otherwise.",
-    "stalled, diverged": "What became of a run, no error: it ended above the threshold, or its loss stopped being "
-    "finite. A diverged run ranks last and is never dropped.",
-    "rate": "Some fresh seeds diverged at the chosen learning rate, or too few succeeded though every tuning run at "
-    "the next lower rate did, and the fresh seeds have not run at that rate yet.",
-    "L_max": "The largest depth of the ladder that trains while every smaller depth trains too. A rule, not an "
-    "estimate. “≥” means that the ladder's last depth trained, “<” that its first depth did not.",
-    "L50": "The depth at which half of the seeds succeed, from a monotone fit over all seeds and depths, with a "
-    f"{100 * CONFIDENCE:.0f} % bootstrap interval over seeds. “>” and “<” mean that it lies outside the ladder.",
-    "area": "Area under the curve of the share of successful seeds against the logarithm of depth, as a share of the "
-    "largest possible area: 100 % means that every seed trains at every depth. Depths beyond one at which no seed "
-    "trained count as failed.",
-}
-"""Explanation of each term of the rule, by term."""
 
 
 def verdict(successes: int, runs: int, unfinished: int = 0, diverged: int = 0) -> str:
@@ -62,12 +39,12 @@ def verdict(successes: int, runs: int, unfinished: int = 0, diverged: int = 0) -
     if runs == 0:
         return NOT_RUN
     if runs + unfinished < LEAST_SEEDS:
-        return FEW
+        return TOO_FEW_SEEDS
     least = TRAINABLE * (runs + unfinished) - ROUNDING
     if successes >= least:
         return DIVERGES if diverged else TRAINS
     if successes + unfinished >= least:
-        return OPEN
+        return UNDECIDED
     return DIVERGES if 2 * diverged > runs - successes else FAILS
 
 
@@ -86,10 +63,6 @@ class LMax:
     shallowest: int
     censored: Censored
     provisional: bool
-
-    def __str__(self) -> str:
-        depth = f"< {self.shallowest}" if self.value is None else f"{'≥ ' * (self.censored == 'right')}{self.value}"
-        return depth + " (provisional)" * self.provisional
 
 
 @dataclass(frozen=True)
@@ -165,6 +138,51 @@ def area_under_success(success: Success) -> float:
         return rates[0]
     x = np.log([depth for depth, _, _ in ladder])
     return float(np.trapezoid(rates, x) / (x[-1] - x[0]))
+
+
+class SuccessRise(NamedTuple):
+    """The largest rise of the success rate with depth: from ``shallow`` to ``deep``.
+
+    ``p`` is the probability of as much evidence against a success that never rises, if it never does."""
+
+    shallow: int
+    deep: int
+    p: float
+
+
+def largest_rise(success: Success, *, seed: int = 0) -> SuccessRise | None:
+    """The largest rise over all pairs of depths; ``None`` where no deeper network succeeds more often.
+
+    The evidence is the likelihood ratio of free success rates to the best rates that never rise (an isotonic fit), over
+    all depths. Its distribution is simulated under that fit. Raises ``BadInput`` as ``l_max`` does."""
+    depths, counts, totals = (np.array(column) for column in zip(*_ladder(success), strict=True))
+    rates = counts / totals
+    rise, shallow, deep = max(
+        (rates[later] - rates[first], -first, later) for later in range(len(depths)) for first in range(later + 1)
+    )
+    if rise <= 0:
+        return None
+    falling = _falling(counts, totals)
+    draws = np.random.default_rng(seed).binomial(totals, falling, size=(RESAMPLES, len(depths)))
+    distinct, times = np.unique(draws, axis=0, return_counts=True)  # few distinct draws: fit each once
+    evidence = _evidence(counts, totals) - 1e-9
+    as_much = sum(int(often) for row, often in zip(distinct, times, strict=True) if _evidence(row, totals) >= evidence)
+    return SuccessRise(int(depths[-shallow]), int(depths[deep]), (as_much + 1) / (RESAMPLES + 1))
+
+
+def _falling(counts: Array, totals: Array) -> Array:
+    """The most likely success rates that never rise with depth."""
+    fit: Array = scipy.optimize.isotonic_regression(counts / totals, weights=totals, increasing=False).x
+    return fit.clip(0.0, 1.0)
+
+
+def _evidence(counts: Array, totals: Array) -> float:
+    """The log likelihood of free rates minus that of rates that never rise."""
+
+    def likelihood(rates: Array) -> float:
+        return float((scipy.special.xlogy(counts, rates) + scipy.special.xlogy(totals - counts, 1 - rates)).sum())
+
+    return likelihood(counts / totals) - likelihood(_falling(counts, totals))
 
 
 class _Crossing(NamedTuple):

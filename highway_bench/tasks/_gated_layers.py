@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.analysis.gate_statistics import Activity, ExampleSparsity, sparsity
-from highway_bench.analysis.hooks import forward_hooks
-from highway_bench.analysis.lesion import carried_path, cut_out
+from highway_bench.analysis.hooks import carried_path, cut_out, forward_hooks
 from highway_bench.analysis.signal import unpadded
 from highway_bench.data import Split
 from highway_bench.data.base import TargetKind

@@ -13,11 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.analysis.conditioning import gains, jacobian, line_gradients, neighbour_correlation, spectrum
-from highway_bench.analysis.depth_scale import depth_scale
-from highway_bench.analysis.gate_state import GateState, gate_state
+from highway_bench.analysis.gate_statistics import GateState, gate_state
 from highway_bench.analysis.hooks import forward_hooks
 from highway_bench.analysis.mixing import branch_of, depth_mixing
-from highway_bench.analysis.signal import FACTOR, Layer, departure, magnitudes, unpadded, weights
+from highway_bench.analysis.signal import FACTOR, Layer, departure, depth_scale, magnitudes, unpadded, weights
 from highway_bench.network import Stack, unpadded_steps
 from highway_bench.results.schema import Status
 from highway_bench.tasks._gated_layers import preactivations

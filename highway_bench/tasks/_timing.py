@@ -15,13 +15,11 @@ from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.families import families
 from highway_bench.matching import baseline
-from highway_bench.measure.allocator import keep_freed_memory
 from highway_bench.measure.clock import Budget, Turns, take_turns
 from highway_bench.measure.device import freed
 from highway_bench.measure.gpu_watch import stopwatch_of
 from highway_bench.measure.precision import ieee_float32
-from highway_bench.measure.processes import call_in, sample_processes
-from highway_bench.measure.run_delay import pinned
+from highway_bench.measure.processes import call_in, keep_freed_memory, pinned, sample_processes
 from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
 from highway_bench.measure.yardsticks import YardstickStep
 from highway_bench.registry import load_plugin, modules_of

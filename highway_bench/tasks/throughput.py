@@ -5,7 +5,7 @@ so that a disturbance affects all of them, and in several processes, which the i
 stores the samples of plain and of the yard-stick that it was timed with, so its ratio needs no other cell.
 
 A step in one thread on a CPU is pinned to a core, and its time leaves out the time in which it waited for that core.
-The C library's allocator keeps freed memory, so that no step pays for the kernel's (see ``measure.allocator``).
+The C library's allocator keeps freed memory, so that no step pays for the kernel's (see ``measure.processes``).
 With several threads, or on a GPU, disturbed rounds are left out.
 
 On a GPU a step has two times: ``step_time``, the wall time with a synchronisation at its end, and ``gpu_time``, the
@@ -31,9 +31,9 @@ import torch
 from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.matching import baseline
-from highway_bench.measure.allocator import keep_freed_memory
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Budget, first_step
 from highway_bench.measure.device import release
+from highway_bench.measure.processes import keep_freed_memory
 from highway_bench.measure.roofline import measure_roofline
 from highway_bench.measure.statistics import Array, IntervalEstimate, ratio_over_processes
 from highway_bench.measure.torch_internals import CLEAR_CACHES, COUNTERS, SLEEP

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from highway_bench.analysis.gate_state import gate_state
-from highway_bench.analysis.gate_statistics import Activity, ExampleSparsity, sparsity
+from highway_bench.analysis.gate_statistics import Activity, ExampleSparsity, gate_state, sparsity
 
 
 def met(values: Tensor, classes: Tensor | None = None, batch: int = 3) -> Activity:
@@ -49,15 +48,7 @@ def test_class_means_do_not_hang_on_the_batches() -> None:
     assert met(torch.full((7, 5, 3), 0.4), classes).class_spread() == pytest.approx(0, abs=1e-12)
 
 
-def test_places_of_an_item_are_examples() -> None:
-    gates = torch.tensor([[[0.9], [0.1]], [[0.9], [0.3]]])  # two items, two places, one unit
-    activity = met(gates)
-    assert (activity.items, activity.examples) == (2, 4)
-    assert activity.open_for_one() == 0.5
-    assert float(activity.mean()) == pytest.approx(0.55)
-
-
-def test_padding_is_no_example() -> None:
+def test_places_of_an_item_are_examples_and_padding_is_none() -> None:
     """Two items of two and one places; what stands at the other is never met."""
     gates = torch.tensor([[[0.9, 0.2], [0.1, 0.6]], [[0.3, 0.8], [0.99, 0.99]]])
     real = torch.tensor([[True, True], [True, False]])

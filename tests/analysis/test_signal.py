@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from highway_bench.analysis.signal import (
     correlations,
     cosines,
     departure,
+    depth_scale,
     profile,
     sizes,
     weights,
@@ -75,16 +77,21 @@ def test_weight_gradients_by_hand() -> None:
     assert found.activation[0] == pytest.approx(float(x.square().mean().sqrt()))
 
 
+class Maps(nn.Module):
+    """y = f(x)."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
 def test_a_complex_weight_gradient_has_its_absolute_values() -> None:
-    class Filter(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.factors = nn.Parameter(torch.tensor([[3 + 4j], [0.0]]))
-
-        def forward(self, x: Tensor) -> Tensor:
-            return (x * self.factors.conj()).imag
-
-    layer, x = Filter(), torch.ones(1, 1)
+    factors = nn.Parameter(torch.tensor([[3 + 4j], [0.0]]))
+    layer, x = Maps(lambda x: (x * factors.conj()).imag), torch.ones(1, 1)
+    layer.factors = factors
     found = profile([[layer]], lambda: (layer(x) * 2.0).sum(), 1)
     assert found.weight_gradient == pytest.approx((2.0,))
 
@@ -102,29 +109,20 @@ def test_correlation_under_relu_follows_the_arc_cosine_map_towards_one() -> None
         c = told[-1]
         told.append((math.sqrt(1 - c * c) + c * (math.pi - math.acos(c))) / math.pi)
     assert found == pytest.approx(told, abs=0.05)
-    assert all(before < after for before, after in pairwise(found))
     assert found[-1] > 0.9
 
 
 def test_what_a_layer_changes_in_place_is_seen_as_it_was() -> None:
-    class Doubles(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            return x.mul_(2.0)
-
-    layers = [nn.Sequential(*linear_stack(1.0, 3, 1)), Doubles(), Doubles()]
+    doubles = [Maps(lambda x: x.mul_(2.0)) for _ in range(2)]
+    layers = [nn.Sequential(*linear_stack(1.0, 3, 1)), *doubles]
     found = profiled(layers, torch.randn(4, 3, dtype=torch.float64))
     assert found.activation == pytest.approx([found.activation[0] * times for times in (1, 1, 2, 4)])
 
 
 def test_states_of_several_tensors() -> None:
     """Streams side by side, and the batch on their second axis."""
-
-    class Twice(nn.Module):
-        def forward(self, streams: Tensor) -> Tensor:
-            return 2 * streams
-
     x = torch.randn(4, 6, 3, dtype=torch.float64)
-    layers = [Twice(), Twice()]
+    layers = [Maps(lambda streams: 2 * streams) for _ in range(2)]
     found = profile([[layer] for layer in layers], lambda: layers[1](layers[0](x)).sum(), 6)
     assert found.gradient == pytest.approx([4.0, 2.0, 1.0])
     assert found.activation == pytest.approx([size * found.activation[0] for size in (1, 2, 4)])
@@ -168,3 +166,27 @@ def test_departures(values: list[float], found: Departure) -> None:
 def test_weights_are_matrices_each_once() -> None:
     shared = nn.Linear(3, 3)
     assert [id(one) for one in weights([shared, nn.Sequential(shared, nn.LayerNorm(3))])] == [id(shared.weight)]
+
+
+@pytest.mark.parametrize("scale", [1.5, 5.0, 20.0])
+@pytest.mark.parametrize(("start", "rest"), [(0.0, 1.0), (0.9, 0.2)])
+def test_an_exponential_gives_its_scale(scale: float, start: float, rest: float) -> None:
+    layers = np.arange(51)
+    curve = rest + (start - rest) * np.exp(-layers / scale)
+    assert depth_scale(list(curve)) == pytest.approx(scale, rel=1e-3)
+    noisy = curve + 0.01 * np.random.default_rng(0).standard_normal(51)
+    assert depth_scale(list(noisy)) == pytest.approx(scale, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [
+        [0.5] * 30,
+        list(0.5 + 0.2 * np.random.default_rng(1).standard_normal(40)),
+        list(np.linspace(0, 1, 30)),  # a straight line: no scale within its depth
+        [0.0, 0.5, 0.75, 1.0],
+        [0.0, 0.5, math.nan, 0.8, 0.9, 1.0, 1.0],
+    ],
+)
+def test_none_where_nothing_decays(curve: list[float]) -> None:
+    assert depth_scale(curve) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,32 +12,23 @@ import pytest
 from highway_bench.errors import BadInput
 from highway_bench.measure import clock
 from highway_bench.measure.clock import Budget, Stopwatch, Turns, first_step, take_turns
-from highway_bench.measure.run_delay import process_delay
+from highway_bench.measure.processes import process_delay
 
 
 class FakeDevice:
-    """A device with a clock of its own: work is only queued when launched, and takes time when synchronised."""
+    """A device with a clock of its own and a log of its steps."""
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.queue: list[float] = []
         self.log: list[str] = []
 
     def clock(self) -> float:
         return self.now
 
-    def launch(self, seconds: float) -> None:
-        self.queue.append(seconds)
-
-    def synchronise(self) -> None:
-        self.now += math.fsum(self.queue)
-        self.queue.clear()
-
-    def step(self, name: str = "a", seconds: float = 1.0):  # type: ignore[no-untyped-def]
+    def step(self, name: str = "a", seconds: float = 1.0) -> Callable[[], None]:
         def work() -> None:
             self.log.append(name)
-            self.launch(seconds)
-            self.synchronise()
+            self.now += seconds
 
         return work
 
@@ -45,61 +37,61 @@ class FakeDevice:
         return Stopwatch(self.clock, wall=self.clock)
 
 
-QUICK = Budget(min_samples=3, min_seconds=0, warmup_samples=2, warmup_seconds=0, max_seconds=1000)
+def budget(
+    rounds: int = 1, *, seconds: float = 0, warm: int = 0, warm_seconds: float = 0, most: float = 1000
+) -> Budget:
+    return Budget(
+        min_samples=rounds, min_seconds=seconds, warmup_samples=warm, warmup_seconds=warm_seconds, max_seconds=most
+    )
 
 
-def turns_of(device: FakeDevice, budget: Budget, step: Any = None, **options: Any) -> Turns[str]:
+def turns_of(device: FakeDevice, rounds: Budget, step: Any = None, **options: Any) -> Turns[str]:
     """Rounds of one step, by default of one second."""
-    return take_turns({"a": step or device.step()}, budget, watch=device.watch, **options)
+    return take_turns({"a": step or device.step()}, rounds, **{"watch": device.watch} | options)
 
 
-def test_the_steps_synchronisation_is_timed_and_restore_is_not() -> None:
+def test_a_step_is_timed_and_restore_is_not() -> None:
     device = FakeDevice()
-
-    def restore() -> None:
-        device.launch(100.0)
-        device.synchronise()
-
-    turns = turns_of(device, QUICK, device.step(seconds=2.0), restore={"a": restore})
+    turns = turns_of(device, budget(3, warm=2), device.step(seconds=2.0), restore={"a": device.step("undo", 100.0)})
     assert turns.seconds == turns.wall == {"a": [2.0, 2.0, 2.0]}
     assert device.now == (2 + 3) * 102.0  # restore ran after each of five calls all the same
 
 
-def test_a_step_that_does_not_synchronise_would_look_free() -> None:
+@pytest.mark.parametrize(
+    ("rounds", "samples", "warmups", "cut_short"),
+    [
+        (budget(7, seconds=1), 7, 0, False),
+        (budget(2, seconds=4.5, warm_seconds=2.5), 5, 3, False),
+        (budget(100, warm=2, most=10), 8, 2, True),
+        (budget(100, warm=3, most=1), 1, 1, True),  # one sample is taken however slow the step
+    ],
+)
+def test_sampling_needs_the_least_count_and_time_and_ends_with_the_most(
+    rounds: Budget, samples: int, warmups: int, cut_short: bool
+) -> None:
+    turns = turns_of(FakeDevice(), rounds)
+    assert (turns.seconds, turns.warmups, turns.cut_short) == ({"a": [1.0] * samples}, warmups, cut_short)
+
+
+def test_the_most_seconds_include_restoring() -> None:
     device = FakeDevice()
-    turns = turns_of(device, QUICK, lambda: device.launch(2.0))
-    assert turns.seconds == {"a": [0.0, 0.0, 0.0]}  # so the contract that a step synchronises makes the figure right
+    turns = turns_of(device, budget(100, warm=2, most=10), restore={"a": device.step("restore")})
+    assert (turns.warmups, len(turns.seconds["a"]), turns.cut_short, device.now) == (2, 3, True, 10)
 
 
-def test_sampling_needs_both_the_least_count_and_the_least_time() -> None:
+def test_the_budget_counts_rounds() -> None:
     device = FakeDevice()
-    by_count = Budget(min_samples=7, min_seconds=1.0, warmup_samples=0, warmup_seconds=0)
-    by_time = Budget(min_samples=2, min_seconds=4.5, warmup_samples=0, warmup_seconds=2.5)
-    assert len(turns_of(device, by_count).seconds["a"]) == 7
-    turns = turns_of(device, by_time)
-    assert (len(turns.seconds["a"]), turns.warmups, turns.cut_short) == (5, 3, False)
-
-
-def test_max_seconds_bounds_warm_up_sampling_and_restoring_together() -> None:
-    device = FakeDevice()
-    budget = Budget(min_samples=100, min_seconds=0, warmup_samples=2, warmup_seconds=0, max_seconds=10)
-    turns = turns_of(device, budget, restore={"a": device.step("restore")})
-    assert (turns.warmups, len(turns.seconds["a"]), turns.cut_short) == (2, 3, True)
-    assert device.now == 10
-
-
-def test_one_sample_is_taken_however_slow_the_step() -> None:
-    device = FakeDevice()
-    turns = turns_of(device, Budget(max_seconds=10), device.step(seconds=50.0))
-    assert (turns.seconds, turns.warmups, turns.cut_short) == ({"a": [50.0]}, 1, True)
+    steps = {"a": device.step("a", 1.0), "b": device.step("b", 2.0)}
+    turns = take_turns(steps, budget(seconds=10), restore={"b": device.step("undo b", 0.5)}, watch=device.watch)
+    assert len(turns.seconds["a"]) == len(turns.seconds["b"]) == 4  # 3 s a round; the fourth passes 10 s
+    assert device.log.count("undo b") == 4
 
 
 def test_rounds_have_random_orders_that_a_seed_repeats() -> None:
     def orders(seed: int) -> list[str]:
         device = FakeDevice()
         steps = {name: device.step(name) for name in "abc"}
-        budget = Budget(min_samples=60, min_seconds=0, warmup_samples=0, warmup_seconds=0, max_seconds=1000)
-        turns = take_turns(steps, budget, watch=device.watch, seed=seed)
+        turns = take_turns(steps, budget(60), watch=device.watch, seed=seed)
         assert turns.seconds == {name: [1.0] * 60 for name in "abc"}
         return ["".join(device.log[i : i + 3]) for i in range(0, len(device.log), 3)]
 
@@ -111,34 +103,16 @@ def test_rounds_have_random_orders_that_a_seed_repeats() -> None:
 
 
 def test_sample_i_of_every_key_belongs_to_round_i() -> None:
-    device = FakeDevice()
-    calls = {"a": 0, "b": 0}
-
-    def counted(name: str):  # type: ignore[no-untyped-def]
-        def work() -> None:
-            calls[name] += 1
-            device.now += calls[name]
-
-        return work
-
-    budget = Budget(min_samples=5, min_seconds=0, warmup_samples=2, warmup_seconds=0, max_seconds=1000)
-    turns = take_turns({"a": counted("a"), "b": counted("b")}, budget, watch=device.watch)
+    device, calls = FakeDevice(), {"a": itertools.count(1), "b": itertools.count(1)}
+    steps = {name: lambda name=name: setattr(device, "now", device.now + next(calls[name])) for name in calls}
+    turns = take_turns(steps, budget(5, warm=2), watch=device.watch)
     assert turns.seconds == {"a": [3.0, 4.0, 5.0, 6.0, 7.0], "b": [3.0, 4.0, 5.0, 6.0, 7.0]}
-
-
-def test_the_budget_counts_rounds() -> None:
-    device = FakeDevice()
-    budget = Budget(min_samples=1, min_seconds=10, warmup_samples=0, warmup_seconds=0)
-    steps = {"a": device.step("a", 1.0), "b": device.step("b", 2.0)}
-    turns = take_turns(steps, budget, restore={"b": device.step("undo b", 0.5)}, watch=device.watch)
-    assert len(turns.seconds["a"]) == len(turns.seconds["b"]) == 4  # 3 s a round; the fourth passes 10 s
-    assert device.log.count("undo b") == 4
 
 
 def test_the_wait_for_a_core_is_in_the_wall_time_alone() -> None:
     device = FakeDevice()
     watch = Stopwatch(lambda: device.now / 2, wall=device.clock)  # the thread waits for half of the time
-    turns = take_turns({"a": device.step(seconds=4.0)}, QUICK, watch=watch)
+    turns = turns_of(device, budget(3), device.step(seconds=4.0), watch=watch)
     assert (turns.seconds, turns.wall, turns.disturbed) == ({"a": [2.0] * 3}, {"a": [4.0] * 3}, 0)
 
 
@@ -152,27 +126,18 @@ def test_disturbed_rounds_are_left_out_for_every_step_and_counted() -> None:
             delay[0] += 0.5
             device.now += 8.0
 
-    budget = Budget(min_samples=4, min_seconds=0, warmup_samples=0, warmup_seconds=0, max_seconds=1000)
     watch = Stopwatch(device.clock, lambda: delay[0], wall=device.clock)
-    turns = take_turns({"a": disturbed_every_third, "b": device.step("b", 2.0)}, budget, watch=watch)
+    turns = take_turns({"a": disturbed_every_third, "b": device.step("b", 2.0)}, budget(4), watch=watch)
     assert (turns.seconds, turns.disturbed) == ({"a": [1.0] * 4, "b": [2.0] * 4}, 1)
     assert not turns.cut_short
 
 
-def test_where_every_round_is_disturbed_none_is_left_out() -> None:
+@pytest.mark.parametrize(("rounds", "taken"), [(budget(4, most=10), 10), (budget(4, seconds=6), 18)])
+def test_where_every_round_is_disturbed_none_is_left_out_and_it_ends(rounds: Budget, taken: int) -> None:
+    """After the most seconds, or three times six seconds."""
     device = FakeDevice()
-    watch = Stopwatch(device.clock, device.clock, wall=device.clock)
-    budget = Budget(min_samples=4, min_seconds=0, warmup_samples=0, warmup_seconds=0, max_seconds=10)
-    turns = take_turns({"a": device.step()}, budget, watch=watch)
-    assert (turns.seconds, turns.disturbed, turns.cut_short) == ({"a": [1.0] * 10}, 10, True)
-
-
-def test_a_machine_that_disturbs_every_round_does_not_hold_the_measurement_up() -> None:
-    device = FakeDevice()
-    watch = Stopwatch(device.clock, device.clock, wall=device.clock)
-    budget = Budget(min_samples=4, min_seconds=6, warmup_samples=0, warmup_seconds=0, max_seconds=1000)
-    turns = take_turns({"a": device.step()}, budget, watch=watch)
-    assert (len(turns.seconds["a"]), turns.disturbed, turns.cut_short) == (18, 18, True)  # three times six seconds
+    turns = turns_of(device, rounds, watch=Stopwatch(device.clock, device.clock, wall=device.clock))
+    assert (turns.seconds, turns.disturbed, turns.cut_short) == ({"a": [1.0] * taken}, taken, True)
 
 
 def test_only_one_thread_on_a_cpu_has_a_clock_of_its_own() -> None:
@@ -200,16 +165,15 @@ class FakeGpu:
         return 1e9 + self.round
 
 
-def gpu_turns(gpu: FakeGpu, log: list[str] | None = None, budget: Budget | None = None) -> Turns[str]:
+def gpu_turns(gpu: FakeGpu, log: list[str] | None = None) -> Turns[str]:
     """Rounds of two steps on a GPU, the first of which can be launched without waiting."""
     device, noted = FakeDevice(), [] if log is None else log
-    watch = Stopwatch(device.clock, wall=device.clock, gpu=gpu)
     return take_turns(
         {"a": device.step("a", 2.0), "b": device.step("b", 3.0)},
-        budget or Budget(min_samples=3, min_seconds=0, warmup_samples=0, warmup_seconds=0, max_seconds=1000),
+        budget(3),
         restore={"a": lambda: noted.append("restore a")},
         launch={"a": lambda: noted.append("launch a")},
-        watch=watch,
+        watch=Stopwatch(device.clock, wall=device.clock, gpu=gpu),
     )
 
 
@@ -221,11 +185,6 @@ def test_a_gpu_has_a_time_of_its_own_and_a_clock_rate_in_every_round() -> None:
     assert turns.clock_rate == [1e9 + 1, 1e9 + 2, 1e9 + 3]
     assert log == ["restore a", "launch a", "restore a"] * 3
     assert (turns.capped, turns.caps, turns.disturbed) == (0, frozenset(), 0)
-
-
-@pytest.fixture
-def no_cooling(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "MOST_COOLING", 0.0)
 
 
 def test_a_clock_that_earlier_work_capped_recovers_before_the_first_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,19 +202,14 @@ def test_a_clock_that_earlier_work_capped_recovers_before_the_first_round(monkey
     assert (turns.capped, turns.clock_rate[0]) == (0, 1e9 + 1)
 
 
-@pytest.mark.usefixtures("no_cooling")
-def test_rounds_with_a_capped_clock_are_left_out_and_counted() -> None:
+def test_rounds_with_a_capped_clock_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "MOST_COOLING", 0.0)
     turns = gpu_turns(FakeGpu(0, 2))
     assert turns.clock_rate == [1e9 + 2, 1e9 + 4, 1e9 + 5]
-    assert (turns.capped, turns.disturbed, turns.all_disturbed) == (2, 2, False)
-    assert turns.caps == {"heat"}
-
-
-@pytest.mark.usefixtures("no_cooling")
-def test_a_clock_that_is_always_capped_decides_nothing() -> None:
-    turns = gpu_turns(FakeGpu(*range(100)))
-    assert (turns.capped, turns.all_disturbed, turns.cut_short) == (9, True, True)
-    assert len(turns.clock_rate) == len(turns.seconds["a"]) == len(turns.on_gpu["a"]) == 9
+    assert (turns.capped, turns.disturbed, turns.all_disturbed, turns.caps) == (2, 2, False, {"heat"})
+    always = gpu_turns(FakeGpu(*range(100)))
+    assert (always.capped, always.all_disturbed, always.cut_short) == (9, True, True)
+    assert len(always.clock_rate) == len(always.seconds["a"]) == len(always.on_gpu["a"]) == 9
 
 
 def test_first_step_is_one_call() -> None:
@@ -265,22 +219,17 @@ def test_first_step_is_one_call() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "call",
     [
-        {"min_samples": 0},
-        {"warmup_samples": -1},
-        {"min_seconds": -1.0},
-        {"max_seconds": math.inf},
-        {"warmup_seconds": math.nan},
+        lambda: Budget(min_samples=0),
+        lambda: Budget(warmup_samples=-1),
+        lambda: Budget(min_seconds=-1.0),
+        lambda: Budget(max_seconds=math.inf),
+        lambda: Budget(warmup_seconds=math.nan),
+        lambda: take_turns({}, Budget()),
+        lambda: take_turns({"a": lambda: None}, Budget(), restore={"b": lambda: None}),
     ],
 )
-def test_impossible_budgets_are_bad_input(wrong: dict[str, float]) -> None:
-    with pytest.raises(BadInput, match="budget"):
-        Budget(**wrong)  # type: ignore[arg-type]
-
-
-def test_bad_mappings_are_bad_input() -> None:
-    with pytest.raises(BadInput, match="no step"):
-        take_turns({}, QUICK)
-    with pytest.raises(BadInput, match="not timed"):
-        take_turns({"a": lambda: None}, QUICK, restore={"b": lambda: None})
+def test_impossible_budgets_and_steps_are_bad_input(call: Callable[[], object]) -> None:
+    with pytest.raises(BadInput):
+        call()

@@ -7,12 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.errors import BadInput
-from highway_bench.measure.memory import (
-    MemoryReport,
-    measure_memory,
-    saved_activations,
-    storage_bytes,
-)
+from highway_bench.measure.memory import MemoryReport, measure_memory, saved_activations, storage_bytes
 
 BATCH, INPUT, HIDDEN, OUTPUT = 32, 16, 64, 4
 FLOAT = 4

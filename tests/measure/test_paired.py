@@ -1,4 +1,4 @@
-"""Contrasts with a reference on the same seeds, who leads, and how many pairs would decide."""
+"""Contrasts with a reference on the same seeds, their words, who leads, and how many pairs would decide."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from highway_bench.errors import BadInput
-from highway_bench.measure.paired import Contrast, contrasts, holm, leaders, p_value
+from highway_bench.measure.paired import ALPHA, Contrast, compare, contrasts, holm, leaders, p_value
 from highway_bench.measure.statistics import IntervalEstimate
 
 
@@ -29,25 +29,35 @@ def test_a_contrast_is_a_paired_t_test() -> None:
     assert contrast.p == pytest.approx(expected.pvalue)
     interval = expected.confidence_interval(0.95)
     assert (contrast.difference.low, contrast.difference.high) == pytest.approx((interval.low, interval.high))
-    assert contrast.is_significant == (contrast.p < 0.05)
 
 
-def test_contrasts_are_corrected_together() -> None:
-    values = {"pre-norm": by_seed(2.0)} | {f"{n}": by_seed(1.99, spread=0.03, salt=n) for n in range(5)}
-    alone = {name: contrasts({name: values[name], "pre-norm": values["pre-norm"]}, "pre-norm") for name in "01234"}
-    together = contrasts(values, "pre-norm")
-    assert all(together[name].p >= alone[name][name].p for name in together)
-    assert min(one.p for one in together.values()) == pytest.approx(5 * min(alone[name][name].p for name in together))
+@pytest.mark.parametrize(
+    ("differences", "within", "word"),
+    [
+        ([-0.5, -0.52, -0.49, -0.51, -0.5], 0.0, "better"),
+        ([0.5, 0.52, 0.49, 0.51, 0.5], 0.0, "worse"),
+        ([-0.5, 0.6, -0.4, 0.5, 0.1], 0.0, "undecided"),
+        ([-0.005, 0.006, -0.004, 0.005, 0.001], 0.02, "equal"),
+        ([-0.005, -0.0051, -0.0049, -0.005, -0.005], 0.02, "equal"),  # separated from 0, and yet within
+        ([-0.5, -0.52, -0.49, -0.51], 0.0, "undecided"),  # four pairs
+    ],
+)
+def test_the_word_of_a_comparison(differences: list[float], within: float, word: str) -> None:
+    reference = dict.fromkeys(range(len(differences)), 1.0)
+    found = compare({"r": reference, "a": {n: 1 + one for n, one in enumerate(differences)}}, "r", equal_within=within)
+    assert found["a"].word == word
 
 
-def test_only_seeds_of_both_count() -> None:
-    values = {"pre-norm": by_seed(2.0, 5), "one": by_seed(1.0, 10, spread=0.01)}
-    assert contrasts(values, "pre-norm")["one"].difference.n == 5
-
-
-def test_equal_runs_do_not_differ() -> None:
-    contrast = contrasts({"pre-norm": by_seed(2.0), "copy": by_seed(2.0)}, "pre-norm")["copy"]
-    assert (contrast.difference.value, contrast.p) == (0.0, 1.0)
+def test_an_interval_excludes_0_exactly_where_holms_p_is_below_alpha() -> None:
+    values = {"r": dict.fromkeys(range(8), 0.0)}
+    for number, shift in enumerate((0.02, 0.045, 0.08, 0.3, 1.0)):
+        values[f"{number}"] = {seed: shift + 0.1 * math.sin(7 * seed + number) for seed in range(8)}
+    found = compare(values, "r")
+    alone = [stats.ttest_1samp(list(values[name].values()), 0).pvalue for name in found]
+    assert [one.p for one in found.values()] == pytest.approx(holm(list(map(float, alone))))
+    for one in found.values():
+        assert (one.difference.low > 0 or one.difference.high < 0) == (one.p < ALPHA)
+    assert {one.word for one in found.values()} == {"worse", "undecided"}
 
 
 def test_leaders_are_those_not_worse_than_the_best() -> None:
@@ -56,15 +66,18 @@ def test_leaders_are_those_not_worse_than_the_best() -> None:
     assert set(leaders(values)) == {"a", "b"}
 
 
-def test_without_two_common_seeds_nothing_is_decided() -> None:
+def test_only_seeds_of_both_count_and_fewer_than_two_decide_nothing() -> None:
     found = contrasts({"one": {0: 1.0, 1: 2.0}, "other": {1: 1.0}, "third": {5: 0.0}}, "one")
     assert (found["other"].difference.value, found["other"].p) == (-1.0, 1.0)
     assert math.isnan(found["other"].difference.low)
     assert math.isnan(found["third"].difference.value)
+    assert (found["other"].difference.n, found["third"].difference.n) == (1, 0)
     assert math.isnan(found["other"].pairs_needed(0.05))
 
 
 def test_differences_that_do_not_vary() -> None:
+    copies = contrasts({"pre-norm": by_seed(2.0), "copy": by_seed(2.0)}, "pre-norm")["copy"]
+    assert (copies.difference.value, copies.p) == (0.0, 1.0)
     assert [p_value(np.array(one)) for one in ([0.5], [0.5, 0.5], [0.0, 0.0])] == [1.0, 0.0, 1.0]
 
 
@@ -79,6 +92,8 @@ def test_pairs_needed_are_those_of_the_noncentral_t(effect: float, pairs: int) -
 
 
 def test_holm_by_hand() -> None:
+    with pytest.raises(BadInput):
+        holm([1.5])
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == []
 
@@ -90,8 +105,3 @@ def test_holm_only_raises_keeps_order_and_stays_a_probability(p_values: list[flo
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     assert [adjusted[i] for i in order] == sorted(adjusted)
     assert holm(p_values[::-1]) == pytest.approx(adjusted[::-1])
-
-
-def test_p_values_are_probabilities() -> None:
-    with pytest.raises(BadInput, match="lie between 0 and 1"):
-        holm([1.5])

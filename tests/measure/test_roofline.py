@@ -24,19 +24,18 @@ SIDES = (256, 512, 1024, 2048)
 
 
 def test_the_floor_is_the_slower_of_computing_and_moving() -> None:
-    assert HAND.floor(200, 10) == 2.0
-    assert HAND.floor(200, 50) == 5.0
-    assert HAND.floor(0) == 0.0
+    assert [HAND.floor(*amounts) for amounts in ((200, 10), (200, 50), (0,))] == [2.0, 5.0, 0.0]
+    assert replace(HAND, conv_rate=200.0).floor(200) == 1.0  # by the faster of products and convolutions
 
 
-def test_a_floor_takes_the_faster_of_products_and_convolutions() -> None:
-    assert replace(HAND, conv_rate=200.0).floor(200) == 1.0
-
-
-def test_a_negative_or_unknown_amount_is_bad_input() -> None:
-    for flops in (-1.0, math.nan):
-        with pytest.raises(BadInput, match="floor"):
-            HAND.floor(flops)
+@pytest.mark.parametrize(
+    "call",
+    [lambda: HAND.floor(-1.0), lambda: HAND.floor(math.nan), lambda: measure_roofline("cpu", "int32"),
+     lambda: measure_roofline("cpu", "no_such"), lambda: measure_roofline("cpu", threads=0)],
+)  # fmt: skip
+def test_bad_input(call: Step) -> None:
+    with pytest.raises(BadInput):
+        call()
 
 
 class Machine:
@@ -63,21 +62,22 @@ class Machine:
         return matmul_rate(CPU, torch.float32, self.clock)
 
 
-def test_the_first_call_of_a_size_is_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Machine({side: 2.0 * side**3 / 1e9 for side in SIDES}, first=10.0)
-    assert machine.rate(monkeypatch) == pytest.approx(1e9)
+BILLION = {side: 2.0 * side**3 / 1e9 for side in SIDES}
 
 
-def test_no_search_ends_below_side_1024(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Machine({256: 1.0, 512: 20.0, 1024: 30.0, 2048: 30.0})  # slower at 512
-    assert machine.rate(monkeypatch) == pytest.approx(2 * 2048**3 / 30)
-
-
-def test_a_plateau_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = {side: 2.0 * side**3 / 1e9 for side in SIDES}
-    machine = Machine({**seconds, 1024: seconds[1024] / 1.04})  # 4 % faster than the side before
-    assert machine.rate(monkeypatch) == pytest.approx(1.04e9)
-    assert set(machine.called) == {256, 512, 1024}
+@pytest.mark.parametrize(
+    ("machine", "rate", "largest"),
+    [
+        (Machine(BILLION, first=10.0), 1e9, 1024),  # the first call of a size is not charged
+        (Machine({256: 1.0, 512: 20.0, 1024: 30.0, 2048: 30.0}), 2 * 2048**3 / 30, 2048),  # slower at 512
+        (Machine({**BILLION, 1024: BILLION[1024] / 1.04}), 1.04e9, 1024),  # 4 % faster than the side before
+    ],
+)
+def test_a_plateau_from_side_1024_on_ends_the_search(
+    monkeypatch: pytest.MonkeyPatch, machine: Machine, rate: float, largest: int
+) -> None:
+    assert machine.rate(monkeypatch) == pytest.approx(rate)
+    assert max(machine.called) == largest
 
 
 def test_a_rate_is_that_of_the_best_call(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,12 +137,6 @@ def test_tf32_has_rates_of_its_own_which_are_measured_in_tf32(monkeypatch: pytes
     assert [measure_roofline("cpu", dtype, 1).dtype for dtype in ("tf32", "float32")] == ["tf32", "float32"]
     assert measured == [(torch.float32, "high", True)] * 2 + [(torch.float32, "highest", False)] * 2
     assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == ("highest", False)
-
-
-@pytest.mark.parametrize("dtype", ["int32", "no_such", "int8"])
-def test_a_dtype_that_is_not_floating_is_bad_input(dtype: str) -> None:
-    with pytest.raises(BadInput, match="floating"):
-        measure_roofline("cpu", dtype)
 
 
 def test_convolutions_have_inputs_and_weights_in_one_layout(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,6 @@ from statistics import mean
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from highway_bench.errors import BadInput
@@ -19,11 +17,6 @@ from highway_bench.measure.statistics import (
     t_interval,
     wilson,
 )
-
-COUNTS = st.integers(1, 30).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
-
-
-# ------------------------------------------------------------------------------------------------------ intervals
 
 
 @pytest.mark.parametrize(
@@ -42,16 +35,6 @@ def test_wilson_gives_the_published_values(k: int, n: int, low: float, high: flo
     assert wilson(k, n) == pytest.approx((low, high), abs=5e-4)
 
 
-@given(COUNTS)
-def test_wilson_solves_its_own_equation(counts: tuple[int, int]) -> None:
-    k, n = counts
-    low, high = wilson(k, n)
-    assert 0 <= low <= k / n <= high <= 1
-    for end in (end for end in (low, high) if 1e-9 < end < 1 - 1e-9):  # |p̂ − p| = z √(p(1 − p)/n) at either end
-        assert abs(k / n - end) == pytest.approx(1.959964 * math.sqrt(end * (1 - end) / n), rel=1e-5)
-    assert wilson(n - k, n) == pytest.approx((1 - high, 1 - low))
-
-
 @pytest.mark.parametrize(("n", "multiplier"), [(3, 2.48), (5, 1.24), (8, 0.84), (10, 0.72), (20, 0.47)])
 def test_t_interval_has_the_published_multipliers_of_s(n: int, multiplier: float) -> None:
     values = np.random.default_rng(n).normal(size=n)
@@ -67,35 +50,16 @@ def test_losses_are_compared_as_log10() -> None:
     assert math.log10(got.high) == pytest.approx(-2 + 2 * 4.302653 / math.sqrt(3), rel=1e-6)
 
 
-def test_one_value_has_no_interval() -> None:
-    for got in (t_interval([3.0]), log10_interval([3.0]), median_interval([3.0])):
-        assert math.isnan(got.low)
-        assert math.isnan(got.high)
-        assert str(got) == "3 (n = 1)"
+def test_few_values_have_no_interval() -> None:
+    for got in (t_interval([3.0]), log10_interval([3.0]), median_interval([3.0]), median_interval([1, 2, 3, 4, 5])):
+        assert (got.value, math.isnan(got.low), math.isnan(got.high)) == (3, True, True)
+    assert str(t_interval([3.0])) == "3 (n = 1)"
 
 
-def test_median_interval_of_many_values_has_the_order_statistics() -> None:
-    got = median_interval(np.arange(1, 100, dtype=float))  # binomial theory: ranks 40 and 60 of 99
-    assert (got.low, got.value, got.high) == (40, 50, 60)
-
-
-@given(st.lists(st.integers(-1000, 1000).map(float), min_size=8, max_size=12), st.floats(0.5, 0.99))
-def test_a_median_interval_lies_within_the_values(values: list[float], confidence: float) -> None:
-    got = median_interval(values, confidence)
-    assert min(values) <= got.low <= got.high <= max(values)
-
-
-@pytest.mark.parametrize(("n", "rank"), [(6, 1), (8, 1), (9, 2), (11, 2), (12, 3), (17, 5)])
+@pytest.mark.parametrize(("n", "rank"), [(6, 1), (8, 1), (9, 2), (11, 2), (12, 3), (17, 5), (99, 40)])
 def test_a_median_interval_has_the_sign_tests_ranks(n: int, rank: int) -> None:
     got = median_interval(range(1, n + 1))  # P(fewer than `rank` of n coins show heads) ≤ 0.025, by binomial tables
     assert (got.low, got.value, got.high) == (rank, (n + 1) / 2, n + 1 - rank)
-
-
-def test_the_median_of_five_has_no_interval() -> None:
-    got = median_interval([1, 2, 3, 4, 5])
-    assert got.value == 3
-    assert math.isnan(got.low)
-    assert math.isnan(got.high)
 
 
 def test_a_ratio_over_processes_has_one_number_for_each() -> None:
@@ -125,11 +89,6 @@ def test_one_process_has_no_interval() -> None:
     ratio = ratio_over_processes([2.0, 2.2], [1.0, 1.1], [0, 0])
     assert (ratio.value, ratio.n) == (pytest.approx(2.0), 1)
     assert math.isnan(ratio.low)
-    with pytest.raises(BadInput, match="equal counts"):
-        ratio_over_processes([2.0, 2.2], [1.0, 1.1], [0])
-
-
-# ------------------------------------------------------------------------------------------------------ bad input
 
 
 @pytest.mark.parametrize(
@@ -141,9 +100,9 @@ def test_one_process_has_no_interval() -> None:
         lambda: median_interval([math.inf, 1.0]),
         lambda: log10_interval([0.0, 1.0]),
         lambda: ratio_over_processes([], [], []),
+        lambda: ratio_over_processes([2.0, 2.2], [1.0, 1.1], [0]),
     ],
 )
-def test_bad_input_is_one_clear_line(call) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(BadInput) as caught:
+def test_bad_input(call) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(BadInput):
         call()
-    assert "\n" not in str(caught.value)

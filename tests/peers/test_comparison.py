@@ -11,7 +11,7 @@ import pytest
 import highway_bench as hb
 from highway_bench.cell import Cell
 from highway_bench.peers.table import peer_table, peer_tables, verdict
-from highway_bench.report.markdown import shown_lines
+from highway_bench.report.columns import shown_lines
 from highway_bench.results.schema import Status
 
 MakeCells = Callable[..., tuple[Cell, ...]]

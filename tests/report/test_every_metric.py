@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,17 +10,16 @@ import pandas as pd
 import pytest
 
 from highway_bench.cell import Cell, canonical
-from highway_bench.execution.job import CellResult
-from highway_bench.execution.record import Origin, rows_of
+from highway_bench.execution.runner import run_cells
 from highway_bench.frames.rows import prepared
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
-from highway_bench.report.files import write_report
+from highway_bench.report.page import write_report
+from highway_bench.results import Store
 from highway_bench.results.schema import Row
 from highway_bench.tasks import tasks
-from highway_bench.tasks.base import Task
-from highway_bench.tasks.measurement import deciding
 from tests.combinations import TASKS
+from tests.inline_engine import InlineEngine
 from tests.rows import frame_of
 
 MIXINGS = ("mixing_start", "mixing_end", "mixing_share_start", "mixing_share_end")
@@ -76,43 +74,13 @@ def cells() -> Iterator[Cell]:
         yield from [cell for cell in first if cell.block in BLOCKS] or first[:1]
 
 
-def measured(task: Task, group: list[Cell]) -> Iterator[Row]:
-    """The rows of a group of cells, as a run stores them."""
-    origin = Origin("run-1", "abc1234")
-    for outcome in task.measure(group):
-        assert outcome.error is None, outcome.error
-        measurements = tuple(one.finite() for one in outcome.measurements)
-        result = CellResult(
-            index=0,
-            status=deciding(measurements).status,
-            params=outcome.params,
-            measurements=measurements,
-            flops_per_item=outcome.flops_per_item,
-        )
-        yield from rows_of(result, outcome.cell, task, digest=outcome.cell.key, source="s", origin=origin)
-
-
-def tuned(task: Task, cell: Cell) -> tuple[Cell, list[Row]]:
-    """The cell resolved with the results of the trials that it needs, and their rows."""
-    trials = {trial: list(measured(task, [trial])) for trial in task.needs(cell)}
-    outcomes = {trial: {row["metric"]: row["value"] for row in rows} for trial, rows in trials.items()}
-    return task.resolve(cell, outcomes), [row for rows in trials.values() for row in rows]
-
-
 @pytest.fixture(scope="session")
-def smoke() -> pd.DataFrame:
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     """Rows of cells of the profile ``smoke``, measured here."""
-    rows: list[Row] = []
-    for name, of_task in itertools.groupby(sorted(cells(), key=lambda cell: cell.task), key=lambda cell: cell.task):
-        task = tasks.get(name)
-        groups: dict[object, list[Cell]] = {}
-        for cell in of_task:
-            ready, trials = tuned(task, cell)
-            rows += trials
-            groups.setdefault(task.group(ready), []).append(ready)
-        for group in groups.values():
-            rows += measured(task, group)
-    return frame_of(rows)
+    folder = tmp_path_factory.mktemp("smoke")
+    with Store(folder / "store.sqlite") as store:
+        run_cells(cells(), store, engine=InlineEngine(folder))
+        return store.frame()
 
 
 @pytest.fixture(scope="session")

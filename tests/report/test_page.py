@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from html.parser import HTMLParser
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.report.files import write_one_file, write_report
+from highway_bench.report.page import write_one_file, write_report
+from highway_bench.results.integrity import ADDED
 from highway_bench.results.schema import Row
 from highway_bench.results.store import Store
 from tests.rows import cell, frame_of, memory, whole
@@ -123,13 +127,10 @@ def test_hostile_names_and_messages_are_text_everywhere(tmp_path: Path) -> None:
         assert "&lt;script&gt;" in figure
 
 
-def test_an_empty_store_is_nothing_measured(tmp_path: Path) -> None:
+def test_what_cannot_be_reported_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(NothingMeasured):
         write_report(store_of(tmp_path / "store.sqlite", []), tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_missing_store_and_a_folder_that_cannot_be_written_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no store"):
         write_report(tmp_path / "none.sqlite", tmp_path)
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
@@ -138,15 +139,26 @@ def test_a_missing_store_and_a_folder_that_cannot_be_written_are_one_line(tmp_pa
         write_report(frame, tmp_path / "file")
 
 
-def test_reporting_imports_no_torch(tmp_path: Path) -> None:
-    store = store_of(tmp_path / "store.sqlite", whole(("plain", "highway"), families=("dense",)))
+def test_a_store_of_version_0_2_makes_a_page_without_torch(tmp_path: Path) -> None:
+    """Its schema was the first: no starts, keys of sources, and no samples that were taken in turn."""
+    later = ("plain_ratio", "yardstick_ratio", "waited", "disturbed")
+    former = {"parameter_bytes": "parameters"}
+    rows = [row for row in whole(("plain", "highway"), 5, ("dense",)) if row["metric"] not in later]
+    rows = [row | {"metric": former.get(row["metric"], row["metric"])} for row in rows]
+    store = store_of(tmp_path / "store.sqlite", rows)
+    with closing(sqlite3.connect(store)) as database, database:
+        for name in chain(*ADDED.values()):
+            database.execute(f'ALTER TABLE "rows" DROP COLUMN "{name}"')
+        database.execute("UPDATE meta SET value = '1' WHERE name = 'schema'")
     program = (
-        "import sys, highway_bench.report.files as report\n"
+        "import sys, highway_bench.report.page as report\n"
         f"report.write_report({str(store)!r}, {str(tmp_path / 'out')!r})\n"
         "sys.exit(any(name.partition('.')[0] == 'torch' for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=600).returncode == 0
-    assert (tmp_path / "out" / "index.html").exists()
+    text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    Page(text)
+    assert "dense on mnist-5k" in text
 
 
 def test_the_page_leads_with_the_choice_and_folds_the_rest(text: str) -> None:

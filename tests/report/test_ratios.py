@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 
 from highway_bench.frames.results import Results
+from highway_bench.report.columns import OLDER, ONE_PROCESS, is_decided, quoted
 from highway_bench.report.console import summary
-from highway_bench.report.files import write_report
-from highway_bench.report.ratio import OLDER, ONE_PROCESS, UNDECIDED, is_decided, quoted
+from highway_bench.report.page import write_report
 from highway_bench.results.schema import Row
 from highway_bench.terminal import print_part
 from tests.rows import cell, frame_of, memory, timing, trained
@@ -85,31 +85,21 @@ def test_a_ratio_stands_with_its_interval_or_not_at_all(case: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "text"),
+    ("value", "low", "high", "text"),
     [
-        (1.50, 1.58, "1.54 [1.50, 1.58]"),
-        (1.41, 1.69, "1.54 [1.41, 1.69]"),  # within 10 % of the value both ways
-        (1.39, 1.58, "undecided [1.39, 1.58]"),
-        (1.50, 1.70, "undecided [1.50, 1.70]"),
-        (math.nan, math.nan, "one process"),
+        (1.54, 1.50, 1.58, "1.54 [1.50, 1.58]"),
+        (1.54, 1.41, 1.69, "1.54 [1.41, 1.69]"),  # within 10 % of the value both ways
+        (1.54, 1.39, 1.58, "undecided [1.39, 1.58]"),
+        (1.54, 1.50, 1.70, "undecided [1.50, 1.70]"),
+        (2.0, 2.0, 2.0, "2.00 [2.00, 2.00]"),
+        (1.54, math.nan, math.nan, ONE_PROCESS),
+        (1.0, 0.99, 1.01, "1"),  # of plain to itself
     ],
 )
-def test_one_rule_decides(low: float, high: float, text: str) -> None:
-    assert quoted(1.54, low, high, ONE_PROCESS) == text
-    assert quoted(1 / 1.54, 1 / high, 1 / low, ONE_PROCESS).startswith("undecided") == text.startswith("undecided")
-
-
-def test_the_rule_is_the_same_both_ways_round() -> None:
-    edge = 1 + UNDECIDED
-    assert is_decided(2.0, 2.0 / edge * 1.0001, 2.0 * edge / 1.0001)
-    assert not is_decided(2.0, 2.0 / edge / 1.0001, 2.0)
-    assert not is_decided(2.0, 2.0, 2.0 * edge * 1.0001)
-    assert not is_decided(2.0, math.nan, math.nan)
-
-
-def test_a_ratio_of_one_to_itself_is_exact() -> None:
-    assert quoted(1.0, 1.0, 1.0) == quoted(1.0, 0.99, 1.01) == "1"
-    assert quoted(2.0, 2.0, 2.0) == "2.00 [2.00, 2.00]"
+def test_one_rule_decides_and_is_the_same_both_ways_round(value: float, low: float, high: float, text: str) -> None:
+    assert quoted(value, low, high, ONE_PROCESS) == text
+    for one in ((value, low, high), (1 / value, 1 / high, 1 / low)):
+        assert is_decided(*one) == (not text.startswith("undecided") and text != ONE_PROCESS)
 
 
 def test_why_there_is_no_ratio_is_printed_in_its_column() -> None:
@@ -122,19 +112,13 @@ def test_why_there_is_no_ratio_is_printed_in_its_column() -> None:
         assert table["ratio_low"].isna().all()
 
 
-def test_of_cells_that_were_timed_twice_the_one_with_more_samples_is_quoted_everywhere() -> None:
+def test_of_cells_that_were_timed_twice_the_one_with_more_samples_is_quoted() -> None:
     rows = []
-    for turn, (seconds, n) in enumerate(((0.2, 25), (0.3, 41))):
-        plain = samples(1.0, 0.6, 2 * turn + 1, n)
-        for block, scale in (("plain", 1.0), ("highway", TIMES)):
+    for turn, (seconds, n) in enumerate(((0.2, 41), (0.3, 25))):
+        plain = samples(1.0, 0.6, turn, n)
+        for scale, block in ((1.0, "plain"), (TIMES, "highway")):
             base = cell("throughput", block, "dense", 10, phase="forward", recipe={"seconds": seconds})
-            rows += timing(base, plain if block == "plain" else samples(scale, 0.6, 2 * turn, n), plain)
-    frame = frame_of(rows)
-    both = Results(frame).step_times()
-    both = both[both["block"] == "highway"]
-    assert len(both) == 2
-    wanted = both.iloc[1]
-    text = quoted(wanted["ratio"], wanted["ratio_low"], wanted["ratio_high"])
-    assert text.startswith("undecided [")
-    (only,) = Results(frame).ratios().query("block == 'highway'").to_dict("records")
-    assert quoted(only["ratio"], only["ratio_low"], only["ratio_high"]) == text
+            rows += timing(base, [scale * one for one in plain], plain)
+    results = Results(frame_of(rows))
+    assert sorted(results.step_times().query("block == 'highway'")["n"]) == [25, 41]
+    assert list(results.ratios().query("block == 'highway'")["n"]) == [41]

@@ -16,7 +16,7 @@ from highway_bench.report.choice.answers import answers
 from highway_bench.report.choice.lines import sentence
 from highway_bench.report.choice.ranking import CRITERIA, depths_of, kinds_of, ranking
 from highway_bench.report.choice.screen import screen
-from highway_bench.report.files import write_report
+from highway_bench.report.page import write_report
 from tests.rows import frame_of, whole
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

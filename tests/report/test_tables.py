@@ -107,25 +107,20 @@ def test_what_trains_in_more_steps_is_slow() -> None:
     assert set(table["verdict"][~is_short]) == {"no verdict"}
 
 
-def test_runs_that_did_not_finish_leave_a_verdict_open() -> None:
-    frame = ladder({("plain", 10): [0.1] * 4})
+def test_runs_that_did_not_finish_leave_a_verdict_open_and_trials_count_for_nothing() -> None:
     lost = cell("trainability", "plain", "dense", 10, dataset="digits", recipe=LADDER, seed=4)
-    frame = pd.concat([frame, frame_of([lost | {"metric": "", "status": "timeout", "message": "too slow"}])])
-    row = of(Results(frame).trainability(), block="plain")
+    frame = frame_of([lost | {"metric": "", "status": "timeout", "message": "too slow"}])
+    trials = ladder({("plain", 10): [2.0]}, trial=0, recipe={"rate": 0.1})
+    row = of(Results(pd.concat([ladder({("plain", 10): [0.1] * 4}), frame, trials])).trainability(), block="plain")
     assert (row["n"], row["unfinished"], row["verdict"]) == (4, 1, "undecided")
 
 
-def test_trials_of_a_search_count_for_nothing() -> None:
-    frame = ladder({("plain", 10): [0.1] * 5})
-    trials = ladder({("plain", 10): [2.0]}, trial=0, recipe={"rate": 0.1})
-    assert of(Results(pd.concat([frame, trials])).trainability(), block="plain")["n"] == 5
+GOOD, BAD = [0.1] * 5, [2.0] * 5
 
 
 def test_a_frontier_off_the_ladder_is_censored() -> None:
-    frame = ladder({("plain", 10): [2.0] * 5, ("plain", 20): [2.0] * 5, ("residual", 10): [0.1] * 5,
-                          ("residual", 20): [0.1] * 5})  # fmt: skip
-    table = Results(frame).frontier()
-    plain, residual = of(table, block="plain"), of(table, block="residual")
+    table = Results(ladder({("plain", 10): BAD, ("plain", 20): BAD, ("residual", 10): GOOD, ("residual", 20): GOOD}))
+    plain, residual = (of(table.frontier(), block=block) for block in ("plain", "residual"))
     assert math.isnan(plain["l_max"])  # no depth was reached
     assert (plain["shallowest"], plain["l_max_censored"], plain["l50_censored"]) == (10, "left", "left")
     assert (residual["l_max"], residual["l_max_censored"], residual["l50_censored"]) == (20, "right", "right")
@@ -133,21 +128,27 @@ def test_a_frontier_off_the_ladder_is_censored() -> None:
 
 def test_the_area_under_success_is_that_of_the_whole_ladder() -> None:
     """A rung is not tried where the one below trained at no seed; where it is unknown, so is the area."""
-    table = Results(ladder({("plain", 10): [0.1] * 5, ("plain", 100): [2.0] * 5, ("highway", 10): [0.1] * 5,
-                                  ("residual", 10): [0.1] * 5, ("residual", 100): [0.1] * 5,
-                                  ("residual", 1000): [0.1] * 5})).frontier()  # fmt: skip
+    losses = {("plain", 10): GOOD, ("plain", 100): BAD, ("highway", 10): GOOD}
+    table = Results(ladder(losses | {("residual", depth): GOOD for depth in (10, 100, 1000)})).frontier()
     areas = {block: of(table, block=block)["area"] for block in ("plain", "residual", "highway")}
     assert areas == {"plain": pytest.approx(0.25), "residual": 1.0, "highway": pytest.approx(math.nan, nan_ok=True)}
 
 
 def test_a_frontier_that_moves_with_the_steps_is_limited_by_the_budget() -> None:
-    good, bad = [0.1] * 5, [2.0] * 5
-    short = ladder({("plain", 10): good, ("plain", 20): bad, ("residual", 10): good, ("residual", 20): good})
-    longer = ladder({("plain", 10): good, ("plain", 20): good, ("residual", 10): good, ("residual", 20): good},
-                    recipe={"steps": 2000})  # fmt: skip
-    table = Results(pd.concat([short, longer])).frontier()
+    short = {("plain", 10): GOOD, ("plain", 20): BAD, ("residual", 10): GOOD, ("residual", 20): GOOD}
+    longer = ladder(short | {("plain", 20): GOOD}, recipe={"steps": 2000})
+    table = Results(pd.concat([ladder(short), longer])).frontier()
     assert set(table.loc[table["block"] == "plain", "limited"]) == {True}
     assert set(table.loc[table["block"] == "residual", "limited"]) == {False}
+
+
+def test_a_depth_at_which_no_run_finished_ends_the_frontier() -> None:
+    lost = frame_of([cell("trainability", "plain", "dense", 50, dataset="digits", recipe=LADDER, seed=seed)
+                     | {"metric": "", "status": "timeout"} for seed in range(5)])  # fmt: skip
+    frame = ladder({("plain", 10): GOOD, ("plain", 100): GOOD})
+    row = of(Results(pd.concat([frame, lost])).frontier(), block="plain")
+    assert (row["l_max"], row["l_max_censored"], row["l50_censored"]) == (10, "", "right")
+    assert math.isnan(of(Results(lost).frontier(), block="plain")["l_max"])
 
 
 def test_failures_are_listed_with_reason_and_outcomes_are_not() -> None:
@@ -204,19 +205,15 @@ def test_counts_have_exact_ratios_to_plain() -> None:
     assert list(zip(table["block"], table["adds_ratio"], strict=True)) == [("plain", 1.0), ("highway", 1.5)]
 
 
-def test_only_the_newest_rows_of_a_cell_are_reported() -> None:
-    base = cell("memory", "plain", "dense", 4)
-    old = memory(base | {"digest": "old", "time_utc": "2026-01-01T00:00:00+00:00"}, 1.0)
-    new = memory(base | {"digest": "new", "time_utc": "2026-01-02T00:00:00+00:00"}, 2.0)
-    for rows in (old + new, new + old):
-        assert of(Results(frame_of(rows)).memory(), block="plain")["saved_per_layer"] == 2.0
-
-
 def test_the_digest_that_a_run_requested_last_is_reported(tmp_path: Path) -> None:
-    """An edit (B) that was undone: the run after it finds A in the store, and B's rows stay the newest."""
+    """An edit (B) that was undone: the run after it finds A in the store, and B's rows stay the newest.
+
+    Without a record of a run, the newest rows are reported, whatever their order."""
     base = cell("memory", "plain", "dense", 4)
     first = memory(base | {"digest": "a", "run_id": "run-1", "time_utc": "2026-01-01T00:00:01+00:00"}, 1.0)
     edited = memory(base | {"digest": "b", "run_id": "run-2", "time_utc": "2026-01-02T00:00:01+00:00"}, 2.0)
+    for rows in (first + edited, edited + first):
+        assert of(Results(frame_of(rows)).memory(), block="plain")["saved_per_layer"] == 2.0
     values = []
     with Store(tmp_path / "store.sqlite") as store:
         for day, (digest, rows) in enumerate((("a", first), ("b", edited), ("a", [])), start=1):
@@ -257,15 +254,6 @@ def test_a_contest_that_went_on_on_another_machine_is_one() -> None:
     assert set(results.training_runs()["ran_on"]) == {"Example CPU, 2 cores", "Other CPU"}
 
 
-def test_a_depth_at_which_no_run_finished_ends_the_frontier() -> None:
-    frame = ladder({("plain", 10): [0.1] * 5, ("plain", 100): [0.1] * 5})
-    lost = [cell("trainability", "plain", "dense", 50, dataset="digits", recipe=LADDER, seed=seed)
-            | {"metric": "", "status": "timeout"} for seed in range(5)]  # fmt: skip
-    row = of(Results(pd.concat([frame, frame_of(lost)])).frontier(), block="plain")
-    assert (row["l_max"], row["l_max_censored"], row["l50_censored"]) == (10, "", "right")
-    assert math.isnan(of(Results(frame_of(lost)).frontier(), block="plain")["l_max"])
-
-
 def test_a_tuned_rate_at_the_edge_of_those_tried_is_reported() -> None:
     frame = ladder({("plain", 10): [2.0] * 5, ("highway", 10): [0.1] * 5}, recipe={"rates": [0.01, 0.1]})
     assert set(Results(frame).trainability()["edge"]) == {"highest"}
@@ -285,14 +273,3 @@ def test_a_frame_that_is_empty_or_no_results_is_refused() -> None:
         prepared(frame_of([]))
     with pytest.raises(BadInput, match="no column"):
         prepared(pd.DataFrame({"value": [1.0]}))
-
-
-def test_times_of_a_gpu_have_columns() -> None:
-    frame = frame_of(timed({"plain": 1.0, "highway": 2.0}))
-    first = frame[(frame["metric"] == "step_time") & (frame["block"] == "highway")]
-    added = [
-        first.assign(metric=metric, value=value, message=message)
-        for metric, value, message in (("gpu_ratio", 1.7, ""), ("clock_rate", 1.98e9, ""), ("capped", 3.0, "heat"))
-    ]
-    row = of(Results(pd.concat([frame, *added], ignore_index=True)).step_times(), block="highway")
-    assert (row["gpu_ratio"], row["clock_rate"], row["message"]) == (1.7, 1.98e9, "heat")

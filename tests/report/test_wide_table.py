@@ -8,14 +8,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from scipy import stats
 from typer.testing import CliRunner
 
 import highway_bench as hb
 from highway_bench.cli import app
 from highway_bench.errors import UnknownName
 from highway_bench.frames.results import Results
-from highway_bench.measure.paired import ALPHA, compare, holm
 from highway_bench.report.choice.answers import known_answers, known_finals
 from highway_bench.report.choice.columns import COLUMNS, IDENTITY
 from highway_bench.report.choice.ranking import KINDS, depths_of, kind_named, ranking
@@ -90,35 +88,6 @@ def test_the_table_has_its_columns_with_types_and_units() -> None:
         assert {name, *bounds} <= set(table.columns)
         assert str(table[name].dtype) == column.type, name
     assert not table.duplicated(list(IDENTITY)).any()
-
-
-@pytest.mark.parametrize(
-    ("differences", "within", "word"),
-    [
-        ([-0.5, -0.52, -0.49, -0.51, -0.5], 0.0, "better"),
-        ([0.5, 0.52, 0.49, 0.51, 0.5], 0.0, "worse"),
-        ([-0.5, 0.6, -0.4, 0.5, 0.1], 0.0, "undecided"),
-        ([-0.005, 0.006, -0.004, 0.005, 0.001], 0.02, "equal"),
-        ([-0.005, -0.0051, -0.0049, -0.005, -0.005], 0.02, "equal"),  # separated from 0, and yet within
-        ([-0.5, -0.52, -0.49, -0.51], 0.0, "undecided"),  # four pairs
-    ],
-)
-def test_the_word_of_a_comparison(differences: list[float], within: float, word: str) -> None:
-    reference = dict.fromkeys(range(len(differences)), 1.0)
-    found = compare({"r": reference, "a": {n: 1 + one for n, one in enumerate(differences)}}, "r", equal_within=within)
-    assert found["a"].word == word
-
-
-def test_an_interval_excludes_0_exactly_where_holms_p_is_below_alpha() -> None:
-    values = {"r": dict.fromkeys(range(8), 0.0)}
-    for number, shift in enumerate((0.02, 0.045, 0.08, 0.3, 1.0)):
-        values[f"{number}"] = {seed: shift + 0.1 * math.sin(7 * seed + number) for seed in range(8)}
-    found = compare(values, "r")
-    alone = [stats.ttest_1samp(list(values[name].values()), 0).pvalue for name in found]
-    assert [one.p for one in found.values()] == pytest.approx(holm(list(map(float, alone))))
-    for one in found.values():
-        assert (one.difference.low > 0 or one.difference.high < 0) == (one.p < ALPHA)
-    assert {one.word for one in found.values()} == {"worse", "undecided"}
 
 
 # ------------------------------------------------------------------------------------------- what is committed

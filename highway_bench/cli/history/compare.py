@@ -131,7 +131,7 @@ def changes_as_json(changes: Sequence[ValueChange]) -> list[dict[str, object]]:
 
 def steps(compared: Sequence[Compared], first: str, second: str, confidence: float, device: str) -> Iterator[Printed]:
     """The comparison of steps."""
-    from highway_bench.report.ratio import PERCENT, is_decided, quoted
+    from highway_bench.report.columns import PERCENT, is_decided, quoted
 
     rows = []
     for one in compared:

@@ -19,11 +19,10 @@ from typing import Any
 
 import torch
 
-from ...measure.allocator import keep_freed_memory
 from ...measure.clock import ALL_CAPPED, Budget, take_turns
-from ...measure.flops import count_flops
+from ...measure.flops import count_flops, count_operations
 from ...measure.gpu_watch import stopwatch_of
-from ...measure.operations import count_operations
+from ...measure.processes import keep_freed_memory
 from ...measure.yardsticks import YardstickStep
 from ...os_names import pin
 from .series import HistoryCell

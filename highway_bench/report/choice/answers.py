@@ -12,11 +12,11 @@ from typing import Any, Final
 import pandas as pd
 
 from highway_bench.frames.results import Results, Source, open_results
-from highway_bench.frames.rows import DEFAULT, STARTED, rows_of
+from highway_bench.frames.rows import DEFAULT, block_label, rows_of
 from highway_bench.measure.paired import BETTER, WORSE, BySeed, compare
-from highway_bench.report.choice.columns import AGREES, BITS, COLUMNS, CONTRADICTS, EQUAL_BITS, HERE, typed
+from highway_bench.report.choice.columns import AGREES, BITS, COLUMNS, CONTRADICTS, EQUAL_BITS, HERE, WideRow, typed
 from highway_bench.report.choice.costs import Costs
-from highway_bench.report.choice.table import LOG_EQUAL, WideRow, add_differences, finals_of, wide_table
+from highway_bench.report.choice.table import LOG_EQUAL, add_differences, finals_of, wide_table
 from highway_bench.report.format import counted
 from highway_bench.results.parquet import FINALS, FOLDER, PLAIN, TABLE, known
 from highway_bench.success.ladder import NOT_RUN
@@ -100,7 +100,7 @@ def _part(finals: pd.DataFrame, column: tuple[Any, ...]) -> pd.DataFrame:
 
 def _name(row: Mapping[str, Any]) -> str:
     """The label of a connection at its start."""
-    return str(row["connection"]) if row["start"] == DEFAULT else f"{row['connection']}{STARTED}{row['start']}"
+    return block_label(row["connection"], None, row["start"])
 
 
 def _by_seed(finals: pd.DataFrame, value: str) -> Mapping[str, BySeed]:

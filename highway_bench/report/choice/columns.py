@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
+from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.success.ladder import TRAINS
+
+WideRow = dict[str, Any]
 
 REFERENCE: Final = "pre-norm"
 """The connection with which all others are compared, since plain fails at depth."""
@@ -85,7 +89,7 @@ IDENTITY: Final = ("kind", "data", "depth", "connection", "start", "protocol")
 """The columns that tell rows apart."""
 
 
-def typed(records: list[dict[str, object]]) -> pd.DataFrame:
+def typed(records: list[WideRow]) -> pd.DataFrame:
     """``records`` as the wide table: every column with its type, bounds after the column that they bound, and the units
     in ``attrs["units"]``."""
     types: dict[str, str] = {}
@@ -97,3 +101,13 @@ def typed(records: list[dict[str, object]]) -> pd.DataFrame:
     table = pd.DataFrame(records, columns=list(types)).astype(types)
     table.attrs["units"] = units
     return table
+
+
+def of_interval(name: str, one: IntervalEstimate, as_shown: Callable[[float], float] = float) -> WideRow:
+    """An estimate as columns of the wide table."""
+    return bounds(name, *map(as_shown, (one.value, one.low, one.high)))
+
+
+def bounds(name: str, value: float, low: float, high: float) -> WideRow:
+    """A value and its interval as columns of the wide table."""
+    return {name: value, f"{name}_low": low, f"{name}_high": high}

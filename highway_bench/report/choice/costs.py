@@ -17,7 +17,7 @@ import pandas as pd
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import groups, rows_of, samples_of, start_of, without_start
 from highway_bench.measure.statistics import ratio_over_processes, t_interval
-from highway_bench.report.choice.columns import HERE, REFERENCE
+from highway_bench.report.choice.columns import HERE, REFERENCE, WideRow, bounds, of_interval
 
 ALIKE: Final = ("family_label", "device", "dtype", "match")
 """Columns in which a cost must equal the contest whose connections it is of."""
@@ -39,7 +39,7 @@ class Costs:
         sizes = results.memory()
         self.sizes = sizes[sizes["saved_per_layer"].notna()]
 
-    def add_to(self, rows: Sequence[dict[str, Any]], contest: Mapping[str, Any]) -> None:
+    def add_to(self, rows: Sequence[WideRow], contest: Mapping[str, Any]) -> None:
         """Add ``step_ratio``, ``bytes`` and ``seconds_saved`` to ``rows``, of one contest and depth."""
         if not rows:
             return
@@ -52,11 +52,11 @@ class Costs:
             row["bytes"] = next((of_bytes[name] for name in named if name in of_bytes), row.get("bytes", math.nan))
             timed = next((name for name in named if name in ratios), None)
             if timed is not None:
-                row |= dict(zip(("step_ratio", "step_ratio_low", "step_ratio_high"), ratios[timed], strict=True))
+                row |= bounds("step_ratio", *ratios[timed])
                 row |= {"timed_start": starts[timed], "timed_on": steps["machine"].iloc[0]}
                 add_seconds(row)
 
-    def replace(self, rows: Sequence[dict[str, Any]], contest: Mapping[str, Any]) -> list[str]:
+    def replace(self, rows: Sequence[WideRow], contest: Mapping[str, Any]) -> list[str]:
         """Give ``rows``, of one column of the wide table, the costs that were measured here, if any were at the
         contest's width and batch; else leave all as they are. Returns the connections of which there is no row."""
         steps = _best_group(self.times, contest, rows[0]["depth"])
@@ -80,7 +80,7 @@ def costs_of(results: Results) -> pd.DataFrame:
     most: dict[tuple[str, int], pd.DataFrame] = {}
     for setting, part in groups(cells, [*ALIKE, "depth"]):
         where = setting["family_label"], setting["depth"]
-        rows: list[dict[str, Any]] = [
+        rows: list[WideRow] = [
             {"kind": where[0], "depth": where[1], "connection": without_start(label), "label": label}
             for label in dict.fromkeys(part["block"])
         ]
@@ -129,7 +129,7 @@ def _ratios(steps: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
     return ratios
 
 
-def add_seconds(row: dict[str, Any]) -> None:
+def add_seconds(row: WideRow) -> None:
     """Steps saved over the ratio of steps; the errors of both are independent."""
     if row.get("steps_saved", math.nan) != row.get("steps_saved"):
         return
@@ -137,8 +137,7 @@ def add_seconds(row: dict[str, Any]) -> None:
     half = math.hypot(
         math.log(row["steps_saved_high"] / row["steps_saved"]), math.log(row["step_ratio_high"] / row["step_ratio"])
     )
-    row |= {"seconds_saved": math.exp(value)}
-    row |= {"seconds_saved_low": math.exp(value - half), "seconds_saved_high": math.exp(value + half)}
+    row |= bounds("seconds_saved", math.exp(value), math.exp(value - half), math.exp(value + half))
 
 
 class Curves:
@@ -151,7 +150,7 @@ class Curves:
         self._keys = keys
         self._curves = {key: part.sort_values("index") for key, part in rows.groupby(keys, dropna=False, sort=False)}
 
-    def add_to(self, rows: Sequence[dict[str, Any]], runs: pd.DataFrame) -> None:
+    def add_to(self, rows: Sequence[WideRow], runs: pd.DataFrame) -> None:
         """Add ``steps_saved`` and ``not_reached`` to ``rows``, of one contest and depth: for each seed, the steps of
         pre-norm over those after which the connection's curve is at pre-norm's final loss."""
         reference = rows[0].get("reference") if rows else None
@@ -165,9 +164,7 @@ class Curves:
             reached = [value for value in saved if value is not None]
             row["not_reached"] = len(saved) - len(reached)
             if reached and not row["not_reached"] and row["label"] != reference:
-                logs = t_interval(map(math.log, reached))
-                bounds = (math.exp(value) for value in (logs.value, logs.low, logs.high))
-                row |= dict(zip(("steps_saved", "steps_saved_low", "steps_saved_high"), bounds, strict=True))
+                row |= of_interval("steps_saved", t_interval(map(math.log, reached)), math.exp)
 
     def _saved(self, run: Mapping[str, Any], loss: float) -> float | None:
         """All steps of a run over those until its curve is at ``loss``; ``None`` if it never is."""

@@ -6,7 +6,7 @@ An answer has at most twelve lines of at most 100 characters.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -103,18 +103,20 @@ def cells(row: dict[str, Any]) -> list[str]:
     return [
         f"{row['connection']} · {row['start']}",
         f"{drawn} {bounds}".strip(),
-        give_or_take(row["step_ratio"], row["step_ratio_low"], row["step_ratio_high"]),
-        quantity(row["bytes"], "B") if row["bytes"] is not None else NONE,
+        *costs(row).values(),
         f"{row['trains']}/{row['seeds']}" if row["seeds"] else NONE,
         f"{row['rate']:g}" if row["rate"] is not None else NONE,
     ]
 
 
-def give_or_take(value: float | None, low: float | None, high: float | None) -> str:
-    """A ratio with the larger half of its interval, ``1.12 ± 0.05``; ``1`` for that of pre-norm to itself."""
-    if value is None or low is None or high is None or math.isnan(value):
-        return NONE
-    return "1" if low == high == 1 else f"{value:.2f} ± {max(value - low, high - value):.2f}"
+def costs(row: Mapping[str, Any]) -> dict[str, str]:
+    """The ``step`` of a connection over pre-norm's with the larger half of its interval, ``1.12 ± 0.05`` or ``1`` for
+    that of pre-norm to itself, and the ``bytes`` of a layer."""
+    value, low, high = (row[f"step_ratio{bound}"] for bound in ("", "_low", "_high"))
+    step = NONE
+    if not (value is None or low is None or high is None or math.isnan(value)):
+        step = "1" if low == high == 1 else f"{value:.2f} ± {max(value - low, high - value):.2f}"
+    return {"step": step, "bytes": NONE if row["bytes"] is None else quantity(row["bytes"], "B")}
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -170,7 +172,6 @@ def _row(one: Ranking) -> dict[str, Any]:
         "take": f"{best['connection']}, {best['start']}",
         "sure": how_sure(one),
         "held_out": three(best["held_out"]),
-        "step": give_or_take(best["step_ratio"], best["step_ratio_low"], best["step_ratio_high"]),
-        "bytes": NONE if best["bytes"] is None else quantity(best["bytes"], "B"),
+        **costs(best),
         "seeds": f"{best['trains']} of {best['seeds']}",
     }

@@ -114,10 +114,10 @@ class Ranking:
 def rows_of_kind(table: pd.DataFrame, kind: LayerKind) -> pd.DataFrame:
     """The rows of a kind, under its protocol, or else under the one of most committed rows, or of most rows here."""
     own = table[table["kind"].eq(kind.family) & table["data"].eq(kind.data)]
-    return own[own["protocol"].eq(kind.protocol or protocol_of(own))]
+    return own[own["protocol"].eq(kind.protocol or main_protocol(own))]
 
 
-def protocol_of(own: pd.DataFrame) -> str:
+def main_protocol(own: pd.DataFrame) -> str:
     """The protocol of most committed rows with seeds, or else of most rows here; among equals the last one."""
     measured = own[own["seeds"].gt(0)]
     known = measured[measured["source"].eq(KNOWN)]
@@ -140,7 +140,7 @@ def kinds_of(table: pd.DataFrame) -> list[LayerKind]:
     for kind in kinds:
         own = table[table["kind"].eq(kind.family) & table["data"].eq(kind.data) & table["seeds"].gt(0)]
         others = dict.fromkeys(own.loc[own["source"].eq(HERE), "protocol"])
-        others.pop(protocol_of(own), None)
+        others.pop(main_protocol(own), None)
         for number, protocol in enumerate(others, start=1):
             at = f" {number}" * (len(others) > 1)
             name, label = f"{kind.name}-here{at.strip()}", f"{kind.label}, this store{at}"

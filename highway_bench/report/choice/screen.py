@@ -17,7 +17,7 @@ from highway_bench.measure.paired import UNDECIDED
 from highway_bench.provenance.machine import labels
 from highway_bench.report.choice.answers import plain_texts, this_machine
 from highway_bench.report.choice.columns import BEHIND, BEST, BITS, CONTRADICTS, HERE, NOT_SEPARATED, RANKED
-from highway_bench.report.choice.lines import give_or_take, sentence
+from highway_bench.report.choice.lines import costs, sentence
 from highway_bench.report.choice.ranking import (
     CRITERIA,
     Criterion,
@@ -27,7 +27,7 @@ from highway_bench.report.choice.ranking import (
     every_ranking,
     kinds_of,
 )
-from highway_bench.report.format import NONE, between, quantity, signed, three
+from highway_bench.report.format import NONE, between, signed, three
 from highway_bench.success.ladder import DIVERGES, FAILS, SLOW
 
 ScreenData = dict[str, Any]
@@ -96,8 +96,7 @@ def _row(kind: LayerKind, row: Mapping[str, Any]) -> ScreenData:
         "outcome": row["outcome"],
         "here": row["source"] == HERE and not kind.protocol,
         "mark": "≠" if row["repeated"] == CONTRADICTS else "",
-        "step": give_or_take(row["step_ratio"], row["step_ratio_low"], row["step_ratio_high"]),
-        "bytes": NONE if row["bytes"] is None else quantity(row["bytes"], "B"),
+        **costs(row),
         "seeds": f"{row['trains']}/{row['seeds']}" if row["seeds"] else NONE,
         "sorted": [row["held_out"], row["step_ratio"], row["bytes"], row["trains_share"]],
         "facts": [

@@ -14,7 +14,7 @@ from highway_bench.frames.results import Results
 from highway_bench.frames.rows import CONTEST, groups, recipe_of, rows_of, start_of, without_start
 from highway_bench.frames.trainability import ANYWHERE
 from highway_bench.measure.paired import UNDECIDED, BySeed, compare, ranked
-from highway_bench.measure.statistics import IntervalEstimate, t_interval
+from highway_bench.measure.statistics import t_interval
 from highway_bench.report.choice.columns import (
     BEHIND,
     BEST,
@@ -25,14 +25,16 @@ from highway_bench.report.choice.columns import (
     NOT_SEPARATED,
     RANKED,
     REFERENCE,
+    WideRow,
+    bounds,
+    of_interval,
     typed,
 )
 from highway_bench.report.choice.costs import Costs, Curves
-from highway_bench.report.labels import contest_text
+from highway_bench.report.labels import protocol_of
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.success.ladder import DIVERGES, FAILS, NOT_RUN, SLOW, TRAINS
 
-WideRow = dict[str, Any]
 OUTCOME_WORDS: Final = (TRAINS, SLOW, FAILS, DIVERGES, NOT_RUN)
 LOG_EQUAL: Final = math.log1p(EQUAL_SHARE)
 
@@ -80,11 +82,6 @@ def _identity(contest: Mapping[str, Any], rung: Mapping[str, Any]) -> WideRow:
         "plain_width": contest["nominal_width"],
         "batch": contest["batch_size"],
     }
-
-
-def protocol_of(contest: Mapping[str, Any]) -> str:
-    """What is equal among the connections of a contest, in words: width, steps, batches, optimiser, rate."""
-    return contest_text({**contest, "machine_label": ""}).partition(", ")[2]
 
 
 def _row(contest: Mapping[str, Any], rung: Mapping[str, Any], runs: pd.DataFrame) -> WideRow:
@@ -181,16 +178,6 @@ def _best(values: Mapping[str, BySeed]) -> str | None:
     common = set.intersection(*(set(one) for one in values.values())) if values else set()
     shared = {name: {seed: one[seed] for seed in common} for name, one in values.items()} if common else values
     return next(iter(ranked(shared)), None)
-
-
-def of_interval(name: str, one: IntervalEstimate, as_shown: Callable[[float], float] = float) -> WideRow:
-    """An estimate as columns of the wide table."""
-    return bounds(name, *map(as_shown, (one.value, one.low, one.high)))
-
-
-def bounds(name: str, value: float, low: float, high: float) -> WideRow:
-    """A value and its interval as columns of the wide table."""
-    return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
 def _only_tuned(results: Results, known: set[tuple[Any, ...]]) -> list[WideRow]:

@@ -24,7 +24,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from highway_bench.frames.results import Results
 from highway_bench.registry import Registry
-from highway_bench.report.style import NEUTRAL, RC, Style
+from highway_bench.report.style import NEUTRAL, RC, Dash, Style
 
 WIDTH: Final = 4.8
 """Inches. Narrow, so that the text is legible at the width of a phone."""
@@ -176,15 +176,7 @@ NARROW: Final = 20  # characters of a label of which three fit next to each othe
 def handles_of(styles: Mapping[str, Style], *, lines: bool = False) -> list[Line2D]:
     """Legend entries for connections."""
     return [
-        Line2D(
-            [],
-            [],
-            color=style.colour,
-            marker=style.marker,
-            markerfacecolor=style.face,
-            linestyle=style.dash if lines else "none",
-            label=shortened(name),
-        )
+        mark(style.marker, shortened(name), style.colour, filled=style.filled, line=style.dash if lines else "none")
         for name, style in styles.items()
     ]
 
@@ -204,18 +196,10 @@ def legend(figure: Figure, styles: Mapping[str, Style], extra: Iterable[Line2D] 
     )
 
 
-def mark(marker: str, label: str, colour: str = NEUTRAL, *, filled: bool = True, **options: Any) -> Line2D:
-    """A legend entry for something else than a block. ``options`` are those of ``Line2D``."""
-    return Line2D(
-        [],
-        [],
-        color=colour,
-        marker=marker,
-        linestyle="none",
-        label=label,
-        markerfacecolor=colour if filled else "white",
-        **options,
-    )
+def mark(marker: str, label: str, colour: str = NEUTRAL, *, filled: bool = True, line: Dash = "none") -> Line2D:
+    """A legend entry."""
+    face = colour if filled else "white"
+    return Line2D([], [], color=colour, marker=marker, linestyle=line, label=label, markerfacecolor=face)
 
 
 def log_axis(axes: Axes, which: Literal["x", "y"], *, at: Iterable[float] | None = None) -> None:

@@ -23,7 +23,7 @@ from highway_bench.report.figures.drawing import (
     some_diverged,
 )
 from highway_bench.report.format import three
-from highway_bench.report.labels import family_name, title_of
+from highway_bench.report.labels import title_of
 from highway_bench.report.style import NEUTRAL, Style, of_blocks, styles
 from highway_bench.success.ladder import TRAINABLE
 
@@ -59,7 +59,7 @@ def success_rate(results: Results) -> list[Panel]:
             rungs = ran[ran["block"] == block].sort_values("depth")
             described = [f"depth {cell['depth']}: {cell['k']} of {cell['n']}" for cell in rows_of(rungs)]
             draw = partial(draw_success, rungs=rungs, style=own)
-            panels.append(Panel(block, draw, {}, described, title_of(contest, every, family_name)))
+            panels.append(Panel(block, draw, {}, described, title_of(contest, every)))
     return panels
 
 
@@ -114,7 +114,7 @@ def loss_by_depth(results: Results) -> list[Panel]:
             + (f"{three(cell['final_loss'])} nat" if np.isfinite(cell["final_loss"]) else "diverged")
             for cell in rows_of(rungs)
         ]
-        panels.append(Panel(title_of(contest, every, family_name), draw, own, described))
+        panels.append(Panel(title_of(contest, every), draw, own, described))
     return panels
 
 

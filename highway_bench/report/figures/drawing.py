@@ -88,7 +88,7 @@ def some_diverged(axes: Axes, at: Sequence[float], counts: Sequence[int], style:
     known = [(x, number) for x, number in zip(at, counts, strict=True) if number > 0]
     if not known:
         return
-    crosses(axes, [x for x, _ in known], style, edge="top", markersize=4)
+    crosses(axes, [x for x, _ in known], style, markersize=4)
     for x, number in known:
         axes.annotate(
             f"{number}",
@@ -102,15 +102,11 @@ def some_diverged(axes: Axes, at: Sequence[float], counts: Sequence[int], style:
         )
 
 
-def crosses(
-    axes: Axes, at: float | Sequence[float], style: Style, *, edge: Literal["top", "right"], **options: Any
-) -> None:
-    """Draw crosses at the ``edge`` of the axes, for failures and infinite values, at ``at`` of the other axis."""
-    at = np.atleast_1d(at)  # type: ignore[assignment]
-    fixed = np.full(len(at), EDGE)  # type: ignore[arg-type]
-    x, y = (at, fixed) if edge == "top" else (fixed, at)
-    transform = axes.get_xaxis_transform() if edge == "top" else axes.get_yaxis_transform()
-    axes.plot(x, y, marker="x", color=style.colour, linestyle="none", transform=transform, clip_on=False, **options)
+def crosses(axes: Axes, at: float | Sequence[float], style: Style, **options: Any) -> None:
+    """Draw crosses at the top of the axes, for failures and infinite values. ``options`` are those of ``Axes.plot``."""
+    x, top = np.atleast_1d(at), axes.get_xaxis_transform()
+    y = np.full(len(x), EDGE)
+    axes.plot(x, y, marker="x", color=style.colour, linestyle="none", transform=top, clip_on=False, **options)
 
 
 SIDES: Final[Mapping[str, tuple[float, Mapping[str, Any]]]] = {
@@ -126,17 +122,13 @@ def reference_losses(
     threshold: float = 0.0,
     *,
     side: Literal["right", "outside"] = "right",
-    named: bool = True,
 ) -> None:
     """Draw the loss of a constant prediction and the threshold of success, each if it is known (above 0).
 
-    Their names, with their numbers, are at the ``right`` inside the axes or ``outside``. Axes that share an axis with
-    others need not be ``named``.
-    """
+    Their names, with their numbers, are at the ``right`` inside the axes or ``outside``."""
     x, options = SIDES[side]
     for loss, what in ((chance, "chance"), (threshold, "threshold")):
         if loss > 0:
             axes.axhline(loss, color=NEUTRAL, linewidth=0.8, linestyle=":", zorder=0)
-        if loss > 0 and named:
             words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7.5, "color": NEUTRAL, "zorder": 0}
             axes.annotate(f"{what} {three(loss)}", (x, loss), xycoords=("axes fraction", "data"), **words, **options)

@@ -15,7 +15,7 @@ from highway_bench.frames.results import Results
 from highway_bench.frames.rows import CONTEST, groups, recipe_of, rows_of
 from highway_bench.report.figures.base import Panel, log_axis, register_figure
 from highway_bench.report.format import three
-from highway_bench.report.labels import family_name, title_of
+from highway_bench.report.labels import title_of
 from highway_bench.report.style import NEUTRAL
 from highway_bench.results.schema import OUTCOMES, Status
 
@@ -53,7 +53,7 @@ def rate_map(results: Results) -> list[Panel]:
     panels = []
     for contest, part in searches:
         judged = [rungs for other, rungs in results.contests() if _alike(other, contest)]
-        sheet = title_of(contest, [other for other, _ in searches], family_name)
+        sheet = title_of(contest, [other for other, _ in searches])
         depths = sorted(set(part["depth"]))
         for block in results.about.block_order(part["block"]):
             own = part[part["block"] == block]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from highway_bench.cell import Cell
 from highway_bench.frames.cells import ONE_PROCESS
 from highway_bench.measure.statistics import ratio_over_processes
-from highway_bench.report.ratio import NOT_TIMED, is_decided, quoted
+from highway_bench.report.columns import NOT_TIMED, is_decided, quoted
 from highway_bench.studies.advice.budget import TimingPlan
 from highway_bench.studies.advice.measured import MeasuredCells, TimedSteps
 from highway_bench.studies.advice.request import AdviceRequest

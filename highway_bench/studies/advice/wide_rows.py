@@ -12,19 +12,11 @@ from highway_bench.frames.results import Results
 from highway_bench.frames.rows import STARTED, TUNED, recipe_of, rows_of, without_start
 from highway_bench.measure.paired import UNDECIDED
 from highway_bench.measure.statistics import t_interval, wilson
-from highway_bench.report.choice.columns import BEHIND, BEST, HERE, LEARNS, NOT_SEPARATED
+from highway_bench.report.choice.columns import BEHIND, BEST, HERE, LEARNS, NOT_SEPARATED, WideRow, bounds, of_interval
 from highway_bench.report.choice.costs import Curves, add_seconds
 from highway_bench.report.choice.ranking import LayerKind
-from highway_bench.report.choice.table import (
-    WideRow,
-    add_differences,
-    bounds,
-    held_out,
-    log_losses,
-    of_interval,
-    of_runs,
-    protocol_of,
-)
+from highway_bench.report.choice.table import add_differences, held_out, log_losses, of_runs
+from highway_bench.report.labels import protocol_of
 from highway_bench.studies.advice.answer import Advice, ConnectionResult
 from highway_bench.studies.advice.learning import Learning
 from highway_bench.studies.advice.request import FINAL_SEEDS

@@ -24,7 +24,7 @@ from highway_bench.report.format import count, listed, three
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.studies.decide.candidate import REFERENCE
 from highway_bench.studies.decide.language import DEEP, SHALLOW, WIDER, WIDTH
-from highway_bench.success.ladder import FEW, LEAST_SEEDS
+from highway_bench.success.ladder import LEAST_SEEDS, TOO_FEW_SEEDS
 from highway_bench.success.rates import size
 
 LANGUAGE: Final = "language"
@@ -319,7 +319,7 @@ def width_shown(runs: pd.DataFrame) -> TextTable:
 
 def _verdict(contrast: Contrast) -> str:
     if contrast.difference.n < LEAST_SEEDS:
-        return FEW
+        return TOO_FEW_SEEDS
     if not contrast.is_significant:
         return "undecided"
     return "better" if contrast.difference.value < 0 else "worse"

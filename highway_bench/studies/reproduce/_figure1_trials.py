@@ -131,7 +131,7 @@ def best(records: Sequence[column.Record]) -> Picture:
             axes.plot(at, lowest, color=style.colour, marker="_", markersize=12, markeredgewidth=1.6, linestyle="")
             for x, row in zip(at, part, strict=True):
                 if math.isinf(row["winner"]):
-                    crosses(axes, x, style, edge="top")
+                    crosses(axes, x, style)
                 elif row["seeds"]:
                     seed_dots(axes, x, row["again"], style)
                     bounds = (row["winner_low"], row["winner_high"]) if row["seeds"] > 1 else None

@@ -11,11 +11,10 @@ import pandas as pd
 
 from highway_bench.cell import Cell
 from highway_bench.errors import writing
-from highway_bench.report.columns import Heading
+from highway_bench.report.columns import Heading, markdown_table, shown_lines
 from highway_bench.report.figures import svg_text
 from highway_bench.report.format import counted
-from highway_bench.report.markdown import markdown_table, shown_lines
-from highway_bench.report.provenance import provenance_of
+from highway_bench.report.page import provenance_of
 from highway_bench.studies.reproduce.base import Conclusion, Reproduction
 from highway_bench.studies.reproduce.request import Request
 

@@ -33,8 +33,7 @@ from highway_bench.studies.reproduce.claims import Claim, Observation, RuleVersi
 from highway_bench.studies.reproduce.quantities import Quantity, Region, Share, Statistic
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.success.judging import TAIL, THRESHOLD
-from highway_bench.success.ladder import TRAINABLE, Success, l50
-from highway_bench.success.monotone import largest_rise
+from highway_bench.success.ladder import TRAINABLE, Success, l50, largest_rise
 
 LADDER = (10, 20, 50, 100, 200, 500, 1_101)  # layers: one plain layer, and up to 1,100 layers with the block
 DEEP = 1_000  # the claim is about networks with at least this number of block layers
