@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from highway_bench.history import WINDOW
 from highway_bench.history.compare import EXCLUDED, LEAST, Compared, Precision, joint
 from highway_bench.history.files import Point
 from highway_bench.history.gate import verdict_on
-from highway_bench.history.limits import WINDOW
-from highway_bench.history.lines import LEVEL, TREND, Followed, Line, Rise, rises
+from highway_bench.history.lines import LEVEL, TREND, Line, SuspectedRegression, TrackedSeries, rises
 from highway_bench.history.suite.measuring import RATIO
 from highway_bench.history.suite.series import HistoryCell
 from highway_bench.history.verdicts import GateVerdict
@@ -51,7 +51,9 @@ def draw(pairs: Iterator[Sequence[float]], series: int, slower: float = 1.0) -> 
     for ratio, _ in pairs:
         compared.ratios.append(slower * ratio)
         if compared.is_done(precision):
-            return verdict_on(Rise(Followed(RATIO, compared.cell, "", ""), 1, 2, "", ""), compared, confidence).verdict
+            return verdict_on(
+                SuspectedRegression(TrackedSeries(RATIO, compared.cell, "", ""), 1, 2, "", ""), compared, confidence
+            ).verdict
     return None
 
 
@@ -90,11 +92,11 @@ def proposals_on(
         commits = [str(number) for number in range(len(shown))]
         slower_by = dict.fromkeys(names, [1.0] * len(shown))
         slower_by[next(drifting)] = [drift ** max(0, number - len(shown) + 1 + TREND) for number in range(len(shown))]
-        lines: dict[Followed, Line] = {}
+        lines: dict[TrackedSeries, Line] = {}
         for name, by in slower_by.items():
             values = [Point(one * of[name], 0.0, POINT_PROCESSES) for one, (_, of) in zip(by, shown, strict=True)]
             cell = HistoryCell(*name.split(" "))
-            lines[Followed(RATIO, cell, "", name)] = list(zip(commits, values, strict=True))
+            lines[TrackedSeries(RATIO, cell, "", name)] = list(zip(commits, values, strict=True))
         proposed = {rise.of.name: int(rise.good) for rise in rises(lines, commits[-WINDOW:])}
         yield shown[-1][0], {name: slower_by[name][-1] / slower_by[name][good] for name, good in proposed.items()}
 

@@ -13,7 +13,7 @@ from highway_bench.history.asv_pages import SCRIPTS, keep_measured, name_series
 from highway_bench.history.files import read_result, write_json
 from highway_bench.history.gaps import store_gap
 from highway_bench.history.gate import accepted_rises, gate, points_of_machines, recent_commits
-from highway_bench.history.limits import WINDOW
+from highway_bench.history import WINDOW
 from highway_bench.history.lines import LEVEL, lines_of, rises
 from highway_bench.history.paths import Paths
 from highway_bench.history.publish import publish

@@ -19,7 +19,7 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.compare import Compared
 from highway_bench.history.files import MACHINE, Point, Result
 from highway_bench.history.gate import gate, rises_to_list, verdict_on
-from highway_bench.history.lines import Followed, Rise, lines_of, rises
+from highway_bench.history.lines import TrackedSeries, SuspectedRegression, lines_of, rises
 from highway_bench.history.paths import Paths
 from highway_bench.history.suite.process import RequestFailed
 from highway_bench.history.suite.series import SERIES, HistoryCell, Suite
@@ -239,8 +239,8 @@ def line(*values: float, sd: float = math.nan, samples: int = 1) -> list[tuple[s
     return [(f"c{index}", Point(value, sd, samples)) for index, value in enumerate(values)]
 
 
-def found(series, values: list[tuple[str, Point]], recent: set[str] = ALL) -> list[Rise]:
-    return list(rises({Followed(series, CELL, "m", "name"): values}, recent))
+def found(series, values: list[tuple[str, Point]], recent: set[str] = ALL) -> list[SuspectedRegression]:
+    return list(rises({TrackedSeries(series, CELL, "m", "name"): values}, recent))
 
 
 def test_a_step_is_blamed_on_its_first_commit() -> None:
@@ -354,6 +354,6 @@ def test_an_alarm_needs_a_bound_above_one_and_an_estimate_that_matters(
     ratios: list[float], verdict: GateVerdict
 ) -> None:
     compared = Compared(CELL, ratios, ([1.0], [1.0]), [2.5])
-    finding = verdict_on(Rise(Followed(TIME, CELL, "m", "name"), 1, 2, "b", "a"), compared)
+    finding = verdict_on(SuspectedRegression(TrackedSeries(TIME, CELL, "m", "name"), 1, 2, "b", "a"), compared)
     assert finding.verdict is verdict
     assert finding.waited == (pytest.approx(0.2) if finding.ratio else 0)

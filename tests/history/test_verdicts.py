@@ -13,7 +13,7 @@ import pytest
 from highway_bench.errors import BadInput
 from highway_bench.history.files import read_results
 from highway_bench.history.gate import gate
-from highway_bench.history.lines import Followed, Rise
+from highway_bench.history.lines import TrackedSeries, SuspectedRegression
 from highway_bench.history.paths import Paths
 from highway_bench.history.rewriting import follow_accepted, follow_points
 from highway_bench.history.suite.series import SERIES, HistoryCell
@@ -22,8 +22,8 @@ from highway_bench.measure.statistics import IntervalEstimate
 from tests.history.conftest import Throwaway
 
 ORDER = {f"c{number}": number for number in range(12)}
-OF = Followed(SERIES[0], HistoryCell("plain", "dense", 10), "m", "blocks.Depths.track_ratio('plain', 10)", "py")
-JUDGED = Rise(OF, 1.0, 1.05, "c4", "c2", level=1.05)
+OF = TrackedSeries(SERIES[0], HistoryCell("plain", "dense", 10), "m", "blocks.Depths.track_ratio('plain', 10)", "py")
+JUDGED = SuspectedRegression(OF, 1.0, 1.05, "c4", "c2", level=1.05)
 RATIO = IntervalEstimate(1.01, 0.99, 1.02, 8)
 
 
