@@ -22,10 +22,22 @@ from highway_bench.history.suite.series import SERIES, Suite
 from highway_bench.history.verdicts import Gap
 
 LABELS = 8  # of commits on a graph, at most
-SCRIPTS = {  # asv's internal names in its scripts, and what they print instead, which index.json has
-    "regressions.js": (".text(benchmark_name)", ".text($.asv.main_json.names[benchmark_name] || benchmark_name)"),
-    "graphdisplay.js": (".text(bm_name)", ".text($.asv.main_json.benchmarks[bm_name].pretty_name)"),
-}
+LABEL_WIDTH = 16  # pixels
+SCRIPTS = (  # what stands in asv's scripts, and what replaces it
+    # its internal names: index.json has those of the field
+    ("regressions.js", ".text(benchmark_name)", ".text($.asv.main_json.names[benchmark_name] || benchmark_name)"),
+    ("graphdisplay.js", ".text(bm_name)", ".text($.asv.main_json.benchmarks[bm_name].pretty_name)"),
+    # labels along their lines, and none over another: zooming in shows the others
+    ("graphdisplay.js", "top: -2ex;", "top: 1ex;writing-mode: vertical-rl;"),
+    ("graphdisplay.js", "/* Add the tags as vertical grid lines */", "var labelled = [];"),
+    (
+        "graphdisplay.js",
+        "var p = plot.pointOffset({x: x, y: 0});",
+        "var p = plot.pointOffset({x: x, y: 0});"
+        f"if (labelled.some(left => Math.abs(left - p.left) < {LABEL_WIDTH})) return;"
+        "labelled.push(p.left);",
+    ),
+)
 
 
 def title(of: TrackedSeries) -> str:
@@ -77,11 +89,15 @@ def arrange(index: dict[str, Any], measured: Collection[str]) -> None:
 
 
 def label_gaps(index: dict[str, Any], gaps: Mapping[Gap, int], revisions: Mapping[str, int]) -> None:
-    """Label on the graphs the commits that have no point, given with their dates: ``0123abcd does not import``."""
+    """Label on the graphs the commits that have no point, given with their dates: ``0123abcd does not import``.
+
+    They come first, since of two labels at one place the pages show the first.
+    """
+    labels = {}
     for gap, date in gaps.items():
-        number = revisions[gap.commit]
-        index["tags"][gap.reason.partition(":")[0]] = number
+        number = labels[gap.reason.partition(":")[0]] = revisions[gap.commit]
         index["revision_to_hash"][str(number)], index["revision_to_date"][str(number)] = gap.commit, date
+    index["tags"] = labels | index["tags"]
 
 
 def draw_worst(html: Path, results: Iterable[Result], revisions: Mapping[str, int]) -> None:
@@ -100,8 +116,8 @@ def draw_worst(html: Path, results: Iterable[Result], revisions: Mapping[str, in
         write_text(html / "graphs/summary" / f"{name}.json", json.dumps(list(at.items())))
 
 
-def name_series(html: Path, index: Mapping[str, Any], suite: Suite) -> str | None:
-    """Print names of the field in asv's list and scripts. Returns the reason why not, for an unknown asv."""
+def name_series(html: Path, index: Mapping[str, Any], suite: Suite) -> None:
+    """Put names of the field into asv's list, and leave out what was not measured."""
     for path in html.glob("graphs/*/**/summary.json"):
         rows = json.loads(path.read_text(encoding="utf-8"))
         for row in rows:
@@ -110,7 +126,11 @@ def name_series(html: Path, index: Mapping[str, Any], suite: Suite) -> str | Non
             if known is not None:  # else a benchmark of asv that is not in the table
                 row["pretty_name"] = f"{known[0].title} ({known[1]})"
         write_text(path, json.dumps([row for row in rows if row["last_value"] is not None]))
-    for name, (theirs, ours) in SCRIPTS.items():
+
+
+def change_scripts(html: Path) -> str | None:
+    """Let asv's scripts print names of the field, and legible labels; the reason why not, for an unknown asv."""
+    for name, theirs, ours in SCRIPTS:
         script = (html / name).read_text(encoding="utf-8")
         if theirs not in script:
             return f"the pages print internal names: {name} is not that of the versions of asv that are known"

@@ -12,6 +12,7 @@ from highway_bench.errors import NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.asv_pages import (
     arrange,
+    change_scripts,
     draw_worst,
     keep_measured,
     label_gaps,
@@ -86,11 +87,11 @@ def publish(paths: Paths, *, scripts: bool = True) -> Published:
     project = str(paths.configuration()["project"])
     list_regressions(paths.html, index, rises_to_list(paths), revisions, project)
     write_json(paths.html / "index.json", index)
-    if reason := name_series(paths.html, index, paths.suite()):
+    name_series(paths.html, index, paths.suite())
+    if reason := change_scripts(paths.html):
         lines.append(reason)
     if scripts:
-        reason = use_own_scripts(paths.html, paths.working / "scripts")
-        if reason:
+        if reason := use_own_scripts(paths.html, paths.working / "scripts"):
             lines.append(f"the pages load their scripts from public networks, so they do not work offline: {reason}")
         link_report(paths.html / "index.html")
     return Published(paths.html, list(machines), machines.total(), lines)
