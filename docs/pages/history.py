@@ -19,11 +19,11 @@ def ratios(folder: Path) -> pd.DataFrame:
     others had is left out. Raises ``NotMeasured`` without points."""
     every = sorted(read_results(folder), key=lambda one: (one.machine, one.data["date"]))
     records = [
-        {"machine": machine, **followed.cell._asdict(), "commit": commit, "ratio": point.value}
+        {"machine": machine, **of.cell._asdict(), "commit": commit, "ratio": point.value}
         for machine, own in groupby((one for one in every if one.is_told_apart), key=lambda one: one.machine)
-        for followed, line in lines_of(list(own), Paths.of(Path()).suite(), {}, {}).items()
+        for of, line in lines_of(list(own), Paths.of(Path()).suite(), {}, {}).items()
         for commit, point in line
-        if followed.series == SERIES[0]
+        if of.series == SERIES[0]
     ]
     if not records:
         raise NotMeasured("nox -s history -- COMMIT")

@@ -21,7 +21,7 @@ from highway_bench.history.files import MACHINE, Point, Result, read_json, write
 from highway_bench.history.gate import gate, rises_to_list, verdict_on
 from highway_bench.history.lines import SuspectedRegression, TrackedSeries, lines_of, rises
 from highway_bench.history.suite.process import RequestFailed
-from highway_bench.history.suite.series import SERIES, HistoryCell, Suite
+from highway_bench.history.suite.series import SERIES, HistoryCell, Series, Suite
 from highway_bench.history.verdicts import VERDICTS, GateVerdict
 from highway_bench.provenance.git import git
 
@@ -212,40 +212,47 @@ def found(series, values: list[tuple[str, Point]], recent: set[str] = ALL) -> li
     return list(rises({TrackedSeries(series, CELL, "m", "name"): values}, recent))
 
 
-def test_a_step_is_blamed_on_its_first_commit() -> None:
-    for after in ([1.05], [1.05, 1.05]):
-        (rise,) = found(TIME, line(*[1.0] * 6, *after))
-        assert (rise.commit, rise.good, rise.before, rise.trend) == ("c6", "c5", 1.0, False)
-        assert rise.change == pytest.approx(0.05)
-    assert not found(TIME, line(*[1.0] * 6, 2.0, 1.0))  # a spike
-    assert not found(TIME, line(*[1.0] * 6, 1.01))  # too little to time again
-    assert not found(TIME, line(*[1.0] * 6, 2.0), {"c5"})  # not measured at a recent commit
+SMALL_STEPS_DOWN = ((2.217, 2.15), (2.21, 2.14, 2.14), (2.21, 2.22, 2.21, 2.14, 2.15, 2.14))
+FLAT, UNEVEN = [1.0] * 6, [1.74, 1.75] * 4
+SPANS = [(better, after) for better in (1, 2, 3) for after in (1, 2, 5)]
 
 
-@pytest.mark.parametrize("after", [1, 2, 5])
-@pytest.mark.parametrize("better", [1, 2, 3])
-def test_an_improvement_does_not_hide_what_follows_it(better: int, after: int) -> None:
-    (rise,) = found(TIME, line(*[1.2] * 6, *[1.0] * better, *[1.10] * after))
-    assert (rise.commit, rise.before) == (f"c{6 + better}", 1.0)
-    assert not found(TIME, line(*[1.2] * 6, *[1.0] * better))
-    assert found(LOSS, line(*[6.0] * 6, *[5.0] * better, *[5.5] * after))
+@pytest.mark.parametrize(
+    ("series", "values", "first_bad", "before"),
+    [
+        (TIME, [*FLAT, 1.05], 6, 1.0),
+        (TIME, [*FLAT, 1.05, 1.05], 6, 1.0),
+        (TIME, [*FLAT, 2.0, 1.0], None, 0),  # a spike
+        (TIME, [*FLAT, 1.01], None, 0),  # too little to time again
+        # an improvement does not hide what follows it
+        *((TIME, [*[1.2] * 6, *[1.0] * better, *[1.1] * after], 6 + better, 1.0) for better, after in SPANS),
+        *((LOSS, [*[6.0] * 6, *[5.0] * better, *[5.5] * after], 6 + better, 5.0) for better, after in SPANS),
+        (TIME, [*[1.2] * 6, 1.0, 1.0], None, 0),
+        # nor a small step down the rise before it
+        *((TIME, [*UNEVEN, *after], 8, 1.745) for after in SMALL_STEPS_DOWN),
+        *((TIME, [*UNEVEN, *after, 1.74, 1.75], None, 0) for after in SMALL_STEPS_DOWN),
+        (PEAK, [5, 5, 5, 6, 6, 6, 6], 3, 5),
+        (PEAK, [5, 5, 6, 6, 5, 5], None, 0),  # taken back
+        (PEAK, [5, 5, 6, 5, 5, 6], 5, 5),  # and raised again
+    ],
+)
+def test_a_step_is_blamed_on_its_first_commit(
+    series: Series, values: list[float], first_bad: int | None, before: float
+) -> None:
+    steps = [one for one in found(series, line(*values)) if not one.trend]
+    if first_bad is None:
+        assert not steps
+        return
+    (rise,) = steps
+    assert (rise.commit, rise.good) == (f"c{first_bad}", f"c{first_bad - 1}")
+    assert rise.before == pytest.approx(before, abs=0.01)
+    assert rise.change == pytest.approx(values[-1] / rise.before - 1)
 
 
-@pytest.mark.parametrize("after", [(2.217, 2.15), (2.21, 2.14, 2.14), (2.21, 2.22, 2.21, 2.14, 2.15, 2.14)])
-def test_a_small_step_down_does_not_hide_the_rise_before_it(after: tuple[float, ...]) -> None:
-    (rise,) = found(TIME, line(*[1.74, 1.75] * 4, *after))
-    assert (rise.commit, rise.good) == ("c8", "c7")
-    assert rise.before == pytest.approx(1.745, abs=0.01)
-    assert not found(TIME, line(*[1.74, 1.75] * 4, *after, 1.74, 1.75))  # taken back
-
-
-def test_counts_that_rose_lately_are_seen_commits_later() -> None:
-    (rise,) = found(PEAK, line(5, 5, 5, 6, 6, 6, 6))
-    assert (rise.commit, rise.good, rise.before, rise.after) == ("c3", "c2", 5, 6)
-    assert not found(PEAK, line(5, 5, 6, 6, 5, 5))  # taken back
-    (rise,) = found(PEAK, line(5, 5, 6, 5, 5, 6))  # taken back, and raised again
-    assert (rise.commit, rise.good) == ("c5", "c4")
-    assert not found(PEAK, line(5, 5, 6, 6, 6, 6), {"c4", "c5"})  # long ago
+def test_what_rose_long_ago_or_was_not_measured_lately_is_left_out() -> None:
+    assert not found(PEAK, line(5, 5, 6, 6, 6, 6), {"c4", "c5"})
+    assert not found(TIME, line(*FLAT, 2.0), {"c5"})
+    assert not found(TIME, line(1.0, 1.008, 1.016, 1.024, 1.032))  # too few points for a trend
 
 
 def test_a_drift_of_one_per_cent_a_commit_is_proposed_and_noise_is_not() -> None:
