@@ -27,8 +27,13 @@ SCRIPTS = (  # what stands in asv's scripts, and what replaces it
     # its internal names: index.json has those of the field
     ("regressions.js", ".text(benchmark_name)", ".text($.asv.main_json.names[benchmark_name] || benchmark_name)"),
     ("graphdisplay.js", ".text(bm_name)", ".text($.asv.main_json.benchmarks[bm_name].pretty_name)"),
-    # labels along their lines, and none over another: zooming in shows the others
-    ("graphdisplay.js", "top: -2ex;", "top: 1ex;writing-mode: vertical-rl;"),
+    # labels along their lines, below the legend, and none over another: zooming in shows the others
+    (
+        "graphdisplay.js",
+        '"top: -2ex;" +',
+        '"bottom:" + (plot.getPlotOffset().bottom + 4) + "px;writing-mode:vertical-rl;white-space:nowrap;" +',
+    ),
+    ("graphdisplay.js", "background:white;", "background:rgba(255,255,255,.7);"),
     ("graphdisplay.js", "/* Add the tags as vertical grid lines */", "var labelled = [];"),
     (
         "graphdisplay.js",
@@ -38,6 +43,22 @@ SCRIPTS = (  # what stands in asv's scripts, and what replaces it
         "labelled.push(p.left);",
     ),
 )
+NARROW = """
+@media (max-width: 767px) {
+    #nav, #graphdisplay-navigation, #regressions-display, #summarygrid-display, #summarylist-display > div {
+        position: static !important;
+        width: auto !important;
+    }
+    #nav ul { margin: 0; }
+    #nav li { float: left; }
+    #graph-display > div:last-child {
+        position: relative !important;
+        top: 0 !important;
+        left: 0 !important;
+        height: 600px;
+    }
+}
+"""  # styles: on a telephone nothing lies over anything else, as the bar of links does
 
 
 def title(of: TrackedSeries) -> str:
@@ -128,13 +149,17 @@ def name_series(html: Path, index: Mapping[str, Any], suite: Suite) -> None:
         write_text(path, json.dumps([row for row in rows if row["last_value"] is not None]))
 
 
-def change_scripts(html: Path) -> str | None:
-    """Let asv's scripts print names of the field, and legible labels; the reason why not, for an unknown asv."""
+def adapt_pages(html: Path) -> str | None:
+    """Let asv's pages print names of the field and legible labels, and fit narrow windows.
+
+    Returns the reason why not, for an unknown asv.
+    """
     for name, theirs, ours in SCRIPTS:
         script = (html / name).read_text(encoding="utf-8")
         if theirs not in script:
             return f"the pages print internal names: {name} is not that of the versions of asv that are known"
         write_text(html / name, script.replace(theirs, ours))
+    write_text(html / "asv.css", (html / "asv.css").read_text(encoding="utf-8") + NARROW)
     return None
 
 

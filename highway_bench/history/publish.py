@@ -11,8 +11,8 @@ from typing import Any
 from highway_bench.errors import NothingMeasured
 from highway_bench.history import git
 from highway_bench.history.asv_pages import (
+    adapt_pages,
     arrange,
-    change_scripts,
     draw_worst,
     keep_measured,
     label_gaps,
@@ -88,7 +88,7 @@ def publish(paths: Paths, *, scripts: bool = True) -> Published:
     list_regressions(paths.html, index, rises_to_list(paths), revisions, project)
     write_json(paths.html / "index.json", index)
     name_series(paths.html, index, paths.suite())
-    if reason := change_scripts(paths.html):
+    if reason := adapt_pages(paths.html):
         lines.append(reason)
     if scripts:
         if reason := use_own_scripts(paths.html, paths.working / "scripts"):

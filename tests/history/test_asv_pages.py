@@ -9,7 +9,7 @@ import pytest
 from asv.step_detect import detect_regressions, detect_steps
 
 from highway_bench.history import WINDOW, git
-from highway_bench.history.asv_pages import SCRIPTS, change_scripts, keep_measured
+from highway_bench.history.asv_pages import SCRIPTS, adapt_pages, keep_measured
 from highway_bench.history.files import read_json, read_result, write_json
 from highway_bench.history.gate import gate
 from highway_bench.history.lines import LEVEL, accepted_rises, lines_of, points_of_machines, recent_commits, rises
@@ -114,5 +114,5 @@ def test_only_what_has_a_point_is_listed(tmp_path: Path, write_point) -> None:
 def test_scripts_of_another_asv_keep_their_names_and_say_so(tmp_path: Path) -> None:
     for name, _, _ in SCRIPTS:
         (tmp_path / name).write_text("other")
-    assert "internal names" in change_scripts(tmp_path)
+    assert "internal names" in adapt_pages(tmp_path)
     assert {(tmp_path / name).read_text() for name, _, _ in SCRIPTS} == {"other"}

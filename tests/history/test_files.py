@@ -48,7 +48,7 @@ def stored(paths: Paths) -> dict[str, bytes]:
         ({"params": None}, "its params is None"),
         ({"params": {}}, "machine"),
         ({"result_columns": None}, "its result_columns is None"),
-        ({"result_columns": [["result"]]}, ""),
+        ({"result_columns": [["result"]], "results": {"b": [[1.0]]}}, ""),
         ({"commit_hash": 1}, "its commit_hash is 1"),
         ({"results": {"b": None}}, ""),
         ({"results": {"b": [[1.0], 3]}}, ""),
