@@ -75,8 +75,8 @@ def main() -> None:
     unit = {"compute": compute, "memory": memory}[kind]()
 
     class Planted(requests.Requests):  # type: ignore[misc, name-defined]
-        def built(self, block: str, family: str, depth: int) -> Slower:
-            return Slower(super().built(block, family, depth), self.watch.clock, unit, SHARES[kind])
+        def built(self, *cell: Any) -> Slower:
+            return Slower(super().built(*cell), self.watch.clock, unit, SHARES[kind])
 
     requests.Requests = Planted
     requests.main()

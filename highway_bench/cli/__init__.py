@@ -132,12 +132,12 @@ add_group(
     "Follow every block over commits and machines, with asv.",
     "run",
     {
-        "init": (history.init.init, ""),
+        "init": (history.run.init, ""),
         "run": (history.run.run, "HEAD~10..HEAD"),
-        "import": (history.importing.import_folder, "gpu-results --commit 1a2b3c4d"),
-        "publish": (history.publish.publish, "--site reports/site"),
+        "import": (history.run.import_folder, "gpu-results --commit 1a2b3c4d"),
+        "publish": (history.run.publish, "--site reports/site"),
         "gate": (history.gate.gate, "--measure"),
-        "noise": (history.noise.noise, "--block highway"),
+        "noise": (history.compare.noise, "--block highway"),
         "compare": (history.compare.compare, "main my-branch --block highway"),
     },
 )

@@ -299,7 +299,7 @@ def report(
     Nothing is measured.
     """
     from highway_bench.frames.results import open_results
-    from highway_bench.history.publish import link_report
+    from highway_bench.history.site import link_report
     from highway_bench.pages import HISTORY, index
     from highway_bench.report.latex import write_latex
     from highway_bench.report.page import write_one_file, write_report
@@ -328,7 +328,7 @@ def serve(
 
     Needs no network. Other machines have no access.
     """
-    from highway_bench.history.serve import address, pages, server
+    from highway_bench.history.site import address, pages, server
 
     with server(reports, port) as serving:
         for line in pages(serving, reports):

@@ -22,8 +22,8 @@ from asv.environment import ExistingEnvironment
 from asv.plugins.virtualenv import Virtualenv
 from asv.repo import NoRepository
 
-from highway_bench.history.asv_command import SOURCE
-from highway_bench.history.environment import HERE, pinned, requirements, series_name
+from highway_bench.history.machine import PYTHON, pinned, requirements, series_name
+from highway_bench.history.paths import SOURCE
 
 COMMIT = "HIGHWAY_BENCH_HISTORY_COMMIT"
 TIME = "HIGHWAY_BENCH_HISTORY_TIME"
@@ -37,12 +37,12 @@ class Current(ExistingEnvironment):  # type: ignore[misc]
 
     def __init__(self, conf: Any, python: str, given: dict[str, str], tagged_env_vars: dict[Any, str]) -> None:
         super().__init__(conf, "same", given | requirements(), tagged_env_vars)
-        self._python = HERE
+        self._python = PYTHON
         self._root = os.path.abspath(os.environ.get(ROOT) or conf.repo)
 
     @classmethod
     def matches(cls, python: str) -> bool:
-        return python in ("same", HERE)
+        return python in ("same", PYTHON)
 
     @property
     def name(self) -> str:
@@ -73,7 +73,7 @@ class Commits(Virtualenv):  # type: ignore[misc]
 
     @classmethod
     def matches(cls, python: str) -> bool:
-        return python == HERE
+        return python == PYTHON
 
     @property
     def name(self) -> str:
@@ -96,7 +96,7 @@ class Commits(Virtualenv):  # type: ignore[misc]
     @property
     def packages(self) -> Path:
         """The folder in which the commit is installed."""
-        return Path(self._path, "lib", f"python{HERE}", "site-packages")
+        return Path(self._path, "lib", f"python{PYTHON}", "site-packages")
 
     def _build_project(self, repo: Any, commit_hash: str, build_dir: str) -> None:
         file = Path(build_dir, "pyproject.toml")

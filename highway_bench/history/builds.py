@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from highway_bench.errors import HighwayBenchError, writing
-from highway_bench.history.environment import HERE
+from highway_bench.history import git
+from highway_bench.history.machine import PYTHON
 from highway_bench.history.paths import Paths
 from highway_bench.history.suite.process import CellLacking, PackageProcess, RequestFailed
 
@@ -46,7 +47,7 @@ def build(paths: Paths, commit: str, name: str = "env") -> Path:
     from highway_bench.history.asv_plugin import Commits
 
     configuration = Config.load(str(paths.configured("build", env_dir=paths.working / name)))
-    environment = Commits(configuration, HERE, {}, {})
+    environment = Commits(configuration, PYTHON, {}, {})
     logging.disable(logging.ERROR)  # asv logs all that a failed command wrote
     try:
         environment.create()
@@ -65,8 +66,9 @@ def build(paths: Paths, commit: str, name: str = "env") -> Path:
     return environment.packages
 
 
-def build_sides(paths: Paths, commits: Sequence[str], device: str) -> list[Path]:
+def build_sides(paths: Paths, first: str, second: str, device: str) -> list[Path]:
     """The folders of packages of two commits, one of them for two of the same; raises ``NotImported`` too."""
+    commits = [git.commit_of(paths.root, name) for name in (first, second)]
     names = dict(zip(reversed(commits), reversed(SIDES), strict=True))
     folders = {commit: build(paths, commit, names[commit]) for commit in dict.fromkeys(commits)}
     for commit, folder in folders.items():

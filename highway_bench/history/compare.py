@@ -1,4 +1,4 @@
-"""Compare two commits: steps timed in turn, in several pairs of processes; the ratio with its interval.
+"""Compare two commits: steps timed in turn, in several pairs of processes; exact counts; or their stored points.
 
 Each commit is installed into an environment of its own (see ``builds``). One process of each commit runs, both on the
 same core, and the two take their steps in turn, in random order, so whatever else the machine does affects both alike.
@@ -9,6 +9,7 @@ pairs' ratios.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import time
@@ -20,14 +21,13 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history import git
+from highway_bench.history import MOST_PAIRS, git
 from highway_bench.history.builds import build_sides, path_of
-from highway_bench.history.limits import MOST_PAIRS
-from highway_bench.history.paths import Paths
+from highway_bench.history.files import read_results
+from highway_bench.history.paths import Paths, exclusive
 from highway_bench.history.suite.measuring import SeriesKey, count_cells
 from highway_bench.history.suite.process import CellLacking, PackageProcess, RequestFailed
 from highway_bench.history.suite.series import BY_NAME, HistoryCell, Series
-from highway_bench.history.working_folder import exclusive
 from highway_bench.measure.statistics import IntervalEstimate, hodges_lehmann, log10_interval
 
 ROUNDS, SECONDS = 20, 0.5  # the least of a cell in a pair, the seconds being those of the timed steps added up
@@ -144,7 +144,7 @@ def compare_counts(
     paths: Paths, first: str, second: str, cells: Sequence[HistoryCell], device: str = "cpu"
 ) -> list[ValueChange]:
     """The exact counts of ``cells`` that differ between two commits."""
-    trees = build_sides(paths, [git.commit_of(paths.root, name) for name in (first, second)], device)
+    trees = build_sides(paths, first, second, device)
     with ThreadPoolExecutor() as side_by_side:
         before, after = side_by_side.map(lambda tree: count_cells(path_of(tree), device, cells, tree), trees)
     changes = []
@@ -179,9 +179,8 @@ def compare(
     if not cells:
         raise BadInput("there is no cell to compare: name a --block")
     order = random.Random(seed)
-    commits = [git.commit_of(paths.root, name) for name in (first, second)]
     compared = [Compared(cell) for cell in dict.fromkeys(cells)]
-    trees = build_sides(paths, commits, device)
+    trees = build_sides(paths, first, second, device)
     for number in range(rule.most):
         wanted = [one for one in compared if not one.is_done(rule)]
         if not wanted or time.monotonic() - begin >= rule.seconds:
@@ -217,3 +216,22 @@ def one_pair(sides: Sequence[PackageProcess], compared: Compared, order: random.
     compared.ratios.append(math.exp(hodges_lehmann(logs)))
     for mine, new in zip(compared.seconds, times, strict=True):
         mine.extend(new)
+
+
+def stored_values(paths: Paths, first: str, second: str) -> list[ValueChange]:
+    """The series of which a machine has a point at both commits, with the same python and torch.
+
+    Raises ``NothingMeasured`` where no machine has such points.
+    """
+    commits = [git.commit_of(paths.root, name) for name in (first, second)]
+    results = [result for result in read_results(paths.results) if result.is_told_apart]
+    every = [[one for one in results if one.commit == commit] for commit in commits]
+    found = []
+    for (old, new), (name, key) in itertools.product(itertools.product(*every), paths.suite().names.items()):
+        name = f"blocks.{name}"
+        before, after = old.points.get(name), new.points.get(name)
+        if before and after and old.machine == new.machine and old.identity(name) == new.identity(name):
+            found.append(ValueChange(*key, before.value, after.value, new.device, new.machine))
+    if not found:
+        raise NothingMeasured(f"no machine has points of {first} and {second}: highway-bench history run COMMIT")
+    return found

@@ -6,7 +6,8 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import reprlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,7 +16,6 @@ from typing import Any, NamedTuple
 
 from highway_bench.errors import BadInput, writing
 from highway_bench.history.suite.series import SERIES
-from highway_bench.history.validate import faults
 from highway_bench.provenance.former_names import is_told_apart, machine_of
 
 MACHINE = "machine.json"
@@ -25,36 +25,17 @@ RESULT_VERSION = 2  # asv 0.6's
 MACHINE_VERSION = 1
 NO_GPU = "none"  # the gpu of a machine's entry where the CPU computes
 VALUE_COLUMNS = ("result", "stats_q_25", "stats_q_75", "stats_repeat")
+FIELDS = {"commit_hash": str, "env_name": str, "date": int, "params": dict, "result_columns": list, "results": dict}
 
 BenchmarkRow = dict[str, Any]  # a file's row of one benchmark, by column
 
 
 class Point(NamedTuple):
-    """One series at one commit. ``sd`` is the samples' standard deviation, NaN for a single sample."""
+    """One series at one commit: NaN where it is n/a. ``sd`` is the samples' standard deviation, NaN for one sample."""
 
     value: float
     sd: float
     samples: int
-
-
-class SeriesValue(NamedTuple):
-    """One series in a file. Its value is NaN where it is n/a, and ``None`` where it failed."""
-
-    series: str
-    value: float | None
-    first: float | None  # quartiles
-    third: float | None
-    repeat: int | None
-
-    @property
-    def point(self) -> Point | None:
-        """The value with its spread, if it is finite."""
-        if self.value is None or not math.isfinite(self.value):
-            return None
-        if self.first is None or self.third is None or (self.repeat or 0) < 2:
-            return Point(float(self.value), math.nan, self.repeat or 1)
-        # Quartiles, since timings have long tails: for normal samples they are 1.349 sd apart.
-        return Point(float(self.value), (self.third - self.first) / 1.349, self.repeat or 1)
 
 
 @dataclass(frozen=True)
@@ -69,6 +50,11 @@ class Result:
     def machine(self) -> str:
         """The machine that measured it, under its present name as far as what is on record tells it."""
         return machine_of(str(self.data["params"]["machine"]), {"started": self.started})
+
+    @property
+    def device(self) -> str:
+        """``cpu`` or ``cuda``."""
+        return "cpu" if self.data["params"].get("gpu", NO_GPU) == NO_GPU else "cuda"
 
     @cached_property
     def started(self) -> str:
@@ -88,26 +74,26 @@ class Result:
         return {name: dict(zip(columns, row, strict=False)) for name, row in self.data["results"].items()}
 
     @cached_property
-    def values(self) -> list[SeriesValue]:
-        """Every series of the file, named as asv does: ``blocks.Depths.time_step('plain', 10)``.
+    def values(self) -> dict[str, Point | None]:
+        """Every series of the file, named as asv does: ``blocks.Depths.time_step('plain', 10)``; ``None`` if it failed.
 
         If a benchmark failed as a whole, all its series failed.
         """
-        return [
-            SeriesValue(f"{name}({', '.join(key)})" if key else name, *(row[column] for column in VALUE_COLUMNS))
-            for name, whole in self.rows.items()
-            for key, row in by_parameters(whole, VALUE_COLUMNS).items()
-        ]
+        return {
+            f"{name}({', '.join(key)})" if key else name: point
+            for name, row in self.rows.items()
+            for key, point in _points(row)
+        }
 
     @cached_property
     def points(self) -> dict[str, Point]:
         """Finite values by series."""
-        return {value.series: point for value in self.values if (point := value.point) is not None}
+        return {series: point for series, point in self.values.items() if point and math.isfinite(point.value)}
 
     @cached_property
     def failures(self) -> list[str]:
         """Series that failed."""
-        return [value.series for value in self.values if value.value is None]
+        return [series for series, point in self.values.items() if point is None]
 
     @cached_property
     def is_current(self) -> bool:
@@ -127,20 +113,23 @@ class Result:
         return version, self.data["params"].get("python"), str(self.data.get("requirements"))
 
 
-def by_parameters(row: BenchmarkRow, columns: Iterable[str]) -> dict[tuple[str, ...], BenchmarkRow]:
-    """The values of ``columns`` at each combination of a benchmark's parameters.
-
-    asv writes null for a column that is null everywhere.
-    """
-    combinations = list(itertools.product(*(row.get("params") or [])))
-    values = {column: row.get(column) or [None] * len(combinations) for column in columns}
-    return {key: {column: values[column][number] for column in values} for number, key in enumerate(combinations)}
+def _points(row: BenchmarkRow) -> Iterator[tuple[tuple[str, ...], Point | None]]:
+    """The value of a benchmark at each combination of its parameters; asv writes null for a column without values."""
+    keys = list(itertools.product(*(row.get("params") or [])))
+    columns = [row.get(column) or [None] * len(keys) for column in VALUE_COLUMNS]
+    for key, value, first, third, repeat in zip(keys, *columns, strict=True):
+        if value is None:
+            yield key, None
+        elif first is None or third is None or (repeat or 0) < 2:
+            yield key, Point(float(value), math.nan, repeat or 1)
+        else:  # quartiles, since timings have long tails: for normal samples they are 1.349 sd apart
+            yield key, Point(float(value), (third - first) / 1.349, repeat)
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in a file. Raises ``BadInput`` for a missing or incomplete file, or other JSON."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), parse_int=_whole_or_infinite)
+        data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -151,26 +140,31 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_result(path: Path) -> Result:
-    """A result file; raises ``BadInput`` for one that is cut short, of a newer schema, or lacks required fields."""
+    """A result file; raises ``BadInput`` for one that is cut short, of a newer schema, or not as asv writes them."""
     data = read_json(path)
     check_version(path, data, RESULT_VERSION)
-    fault = next(faults(data), None)
-    if fault:
-        raise BadInput(f"{path} is no result file of asv: {fault}")
-    return Result(path, str(data["commit_hash"]), data)
+    for name, kind in FIELDS.items():
+        if not isinstance(data.get(name), kind):
+            found = f"its {name} is {reprlib.repr(data[name])}" if name in data else f"it lacks {name}"
+            raise BadInput(f"{path} is no result file of asv: {found}")
+    result = Result(path, data["commit_hash"], data)
+    try:
+        if not isinstance(data["params"]["machine"], str):
+            raise TypeError("its params name no machine")
+        _ = result.machine, result.points
+    except (ArithmeticError, AttributeError, KeyError, OSError, TypeError, ValueError) as error:
+        raise BadInput(f"{path} is no result file of asv: {type(error).__name__}: {error}") from None
+    return result
 
 
-def check_machine(result: Result, machine: Mapping[str, Any]) -> None:
-    """Raise ``BadInput`` if a result's machine fields differ from the ``machine``'s entry.
+def differences(known: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
+    """In which fields ``known`` differs from a machine's entry; empty if in none.
 
     Every field is part of a line's identity, so a difference would split the line.
     """
-    params = result.data["params"]
-    other = [
-        f"{name}={params.get(name)!r}, there {value!r}" for name, value in machine.items() if params.get(name) != value
-    ]
-    if other:
-        raise BadInput(f"{result.path} is of another machine than its {MACHINE} says: {'; '.join(other)}")
+    return "; ".join(
+        f"{name}={known.get(name)!r}, here {value!r}" for name, value in machine.items() if known.get(name) != value
+    )
 
 
 def read_machine(folder: Path, *, renamed: bool = False) -> dict[str, Any]:
@@ -232,29 +226,22 @@ def use_present_names(results: Path) -> None:
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Write a file completely or not at all: it is renamed once it is complete. Raises ``BadInput`` where it cannot
-    be written."""
+    """Write a file completely or not at all."""
     write_text(path, json.dumps(data, separators=(",", ":")))
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file completely or not at all."""
-    _put(path, text.encode())
-
-
 def copy_file(source: Path, target: Path) -> None:
-    """Copy a file completely or not at all."""
-    _put(target, source.read_bytes())
+    """Copy a text file completely or not at all."""
+    write_text(target, source.read_text(encoding="utf-8"))
 
 
-def _put(path: Path, content: bytes) -> None:
+def write_text(path: Path, text: str) -> None:
+    """Write a file completely or not at all: it is renamed once it is complete.
+
+    Raises ``BadInput`` where it cannot be written.
+    """
     part = path.with_name(f".{path.name}.part")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content)
+        part.write_bytes(text.encode())
         part.replace(path)
-
-
-def _whole_or_infinite(digits: str) -> float:
-    """A whole number of a JSON file; infinite if no float is as large."""
-    return int(digits) if math.isfinite(float(digits)) else float(digits)

@@ -13,10 +13,9 @@ import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
-from highway_bench.history import git
+from highway_bench.history import WINDOW, git
 from highway_bench.history.builds import NotBuilt
 from highway_bench.history.compare import (
     CONFIDENCE,
@@ -28,15 +27,22 @@ from highway_bench.history.compare import (
     compare,
     joint,
 )
-from highway_bench.history.environment import series_name
 from highway_bench.history.files import Result, read_results
-from highway_bench.history.limits import WINDOW
-from highway_bench.history.lines import Followed, Line, Rise, followed_in, lines_of, rises
-from highway_bench.history.machine import Machine
-from highway_bench.history.paths import CONFIGURATION, Paths
+from highway_bench.history.lines import (
+    Line,
+    SuspectedRegression,
+    TrackedSeries,
+    accepted_rises,
+    lines_of,
+    points_of_machines,
+    recent_commits,
+    rises,
+    tracked_in,
+)
+from highway_bench.history.machine import Machine, series_name
+from highway_bench.history.paths import Paths, exclusive
 from highway_bench.history.suite.series import SERIES, Judged, Suite
-from highway_bench.history.verdicts import GateVerdict, covering, store_verdict
-from highway_bench.history.working_folder import exclusive
+from highway_bench.history.verdicts import GateVerdict, StoredVerdict, covering, store_verdict
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.provenance.machine import Load
 
@@ -53,7 +59,7 @@ class GateFinding:
     waited for a core.
     """
 
-    rise: Rise
+    rise: SuspectedRegression
     verdict: GateVerdict
     ratio: IntervalEstimate | None = None
     waited: float = 0.0
@@ -61,10 +67,10 @@ class GateFinding:
 
 
 @dataclass(frozen=True)
-class Lost:
+class MissingSeries:
     """A series that has no value at HEAD, though it was measured there: it failed, or the last point had one."""
 
-    of: Followed
+    of: TrackedSeries
     reason: str
 
 
@@ -87,7 +93,7 @@ class GateReport:
     during confirmation; ``not_built`` is why a commit could not be timed again."""
 
     findings: list[GateFinding] = field(default_factory=list)
-    lost: list[Lost] = field(default_factory=list)
+    lost: list[MissingSeries] = field(default_factory=list)
     judged: int = 0
     machines: list[str] = field(default_factory=list)
     first: list[str] = field(default_factory=list)
@@ -114,44 +120,41 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
     tree with uncommitted changes, which the result would not be about.
     """
     check(paths, window)
-    commits = git.line_of(paths.root)
-    order = {commit: number for number, commit in enumerate(commits)}
-    suite, accepted, report = paths.suite(), accepted_rises(paths, order), GateReport()
-    machines = points_of_machines(paths.results, order)
+    order, suite, report = git.line_of(paths.root), paths.suite(), GateReport()
+    accepted, machines = accepted_rises(paths, order), points_of_machines(paths.results, order)
     for machine in sorted({result.machine for result in read_results(paths.results) if not result.is_told_apart}):
         report.lines.append(f"{machine}: several processors had this name, so its points are not judged")
-    proposed: list[Rise] = []
+    proposed: list[SuspectedRegression] = []
     for machine, environments in machines.items():
         proposed += proposals(report, machine, environments, suite, accepted, order, window)
-    mine: list[Rise] = []
     if here is not None and (here.name not in machines or here.name in report.first):
         measured = {result.commit for one in machines.values() for results in one for result in results}
-        mine = unmeasured(here, suite, accepted, order, measured)
-    if here is not None and mine:
-        report.judged += len(mine)
-        report.machines = sorted({*report.machines, here.name})
-        report.lines.append(
-            f"{here.name}: no earlier point of it is on record, so times were taken in turn with {mine[0].good[:8]}; "
-            "counts and trainings were not judged"
-        )
+        if mine := unmeasured(here, suite, accepted, order, measured):
+            proposed += mine
+            report.judged += len(mine)
+            report.machines = sorted({*report.machines, here.name})
+            report.lines.append(
+                f"{here.name}: no earlier point of it is on record, so times were taken in turn with "
+                f"{mine[0].good[:8]}; counts and trainings were not judged"
+            )
     if not report.machines:
         raise NothingMeasured(
-            f"nothing was measured at HEAD ({commits[-1][:8]}) on any machine, and a gate that measured nothing does "
-            "not pass: run highway-bench history run"
+            f"nothing was measured at HEAD ({list(order)[-1][:8]}) on any machine, and a gate that measured nothing "
+            "does not pass: run highway-bench history run"
         )
     if not report.judged and not report.lost:
         raise NothingMeasured(
             "no series has a point before HEAD's on the same machine, so nothing was judged: run highway-bench history "
             "run HEAD~10..HEAD"
         )
-    timed = [one for one in proposed if one.of.series.judged is Judged.TIMED]
-    report.findings += [GateFinding(one, GateVerdict.REGRESSION) for one in proposed if one not in timed]
-    fresh: list[Rise] = []
-    for one in (*mine, *timed):
-        known = covering(paths.results, one, order)
+    fresh: list[SuspectedRegression] = []
+    for one in proposed:
+        known = known_verdict(paths, one, order)
         if known is not None:
             remark = f"judged at {known.head[:8]}"
             report.findings.append(GateFinding(one, GateVerdict(known.verdict), known.interval, remark=remark))
+        elif one.of.series.judged is not Judged.TIMED:
+            report.findings.append(GateFinding(one, GateVerdict.REGRESSION))
         elif here is not None and one.of.machine == here.name:
             fresh.append(one)
         else:
@@ -169,8 +172,13 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
         if one.verdict is not GateVerdict.UNCONFIRMED or not math.isnan(one.rise.before)
     ]
     report.findings = sorted(found, key=lambda one: (one.rise.of.machine, one.rise.of.cell, one.rise.of.name))
-    report.culprits = list(culprits(report.of(GateVerdict.REGRESSION), paths, commits))
+    report.culprits = list(culprits(report.of(GateVerdict.REGRESSION), paths, order))
     return report
+
+
+def known_verdict(paths: Paths, rise: SuspectedRegression, order: Mapping[str, int]) -> StoredVerdict | None:
+    """The stored verdict on a time that rose; ``None`` for any other series."""
+    return covering(paths.results, rise, order) if rise.of.series.judged is Judged.TIMED else None
 
 
 def proposals(
@@ -181,7 +189,7 @@ def proposals(
     accepted: Mapping[str, str | None],
     order: Mapping[str, int],
     window: int,
-) -> list[Rise]:
+) -> list[SuspectedRegression]:
     """What got worse by a machine's points, if it was measured at HEAD; ``report`` receives how much was judged."""
     newest = max(order[results[-1].commit] for results in environments)
     if newest < len(order) - 1:
@@ -190,8 +198,8 @@ def proposals(
         )
         return []
     report.machines.append(machine)
-    judged: set[Followed] = set()
-    found: list[Rise] = []
+    judged: set[TrackedSeries] = set()
+    found: list[SuspectedRegression] = []
     for results in environments:
         if order[results[-1].commit] < newest:
             continue
@@ -211,28 +219,22 @@ def proposals(
     return found
 
 
-def rises_to_list(paths: Paths) -> list[tuple[Rise, Result]]:
+def rises_to_list(paths: Paths) -> list[tuple[SuspectedRegression, Result]]:
     """The rises in the points to be ``shown`` that asv's page lists, each with its machine's newest point.
 
     They are those of the last commits that each machine measured. Of times, a rise that a gate timed again is listed if
     it was confirmed, and any other from 5 % on.
     """
-    order = {commit: number for number, commit in enumerate(git.line_of(paths.root))}
-    suite, accepted = paths.suite(), accepted_rises(paths, order)
-    found: dict[Followed, tuple[Rise, Result]] = {}
+    order, suite = git.line_of(paths.root), paths.suite()
+    accepted = accepted_rises(paths, order)
+    found: dict[TrackedSeries, tuple[SuspectedRegression, Result]] = {}
     for results in itertools.chain.from_iterable(points_of_machines(paths.shown, order).values()):
         lines = lines_of(results, suite, accepted, order)
         for rise in rises(lines, recent_commits(results, WINDOW)):
-            timed = rise.of.series.judged is Judged.TIMED
-            known = covering(paths.results, rise, order) if timed else None
-            if known.verdict == GateVerdict.REGRESSION if known else not timed or rise.change >= EXCLUDED - 1:
+            known, is_timed = known_verdict(paths, rise, order), rise.of.series.judged is Judged.TIMED
+            if known.verdict == GateVerdict.REGRESSION if known else not is_timed or rise.change >= EXCLUDED - 1:
                 found.setdefault(rise.of, (rise, results[-1]))
     return list(found.values())
-
-
-def recent_commits(results: Sequence[Result], window: int) -> list[str]:
-    """The last ``window`` commits that have ``results``, oldest first."""
-    return list(dict.fromkeys(result.commit for result in results))[-window:]
 
 
 def unmeasured(
@@ -241,7 +243,7 @@ def unmeasured(
     accepted: Mapping[str, str | None],
     order: Mapping[str, int],
     measured: Collection[str],
-) -> list[Rise]:
+) -> list[SuspectedRegression]:
     """The times of a quick point, each proposed as risen since the last commit before HEAD in ``measured``; none where
     there is no such commit. Series whose rise since then is ``accepted`` are left out."""
     *before, head = order
@@ -250,13 +252,13 @@ def unmeasured(
         return []
     names = {key: name for name, key in suite.names.items()}
     every = [
-        Followed(series, cell, here.name, f"blocks.{names[series, cell]}", series_name(), here.device)
+        TrackedSeries(series, cell, here.name, f"blocks.{names[series, cell]}", series_name(), here.device)
         for series in SERIES
         if series.judged is Judged.TIMED
         for cell in suite.on(here.device).cells(series, quick=True)
     ]
     return [
-        Rise(of, math.nan, math.nan, head, good)
+        SuspectedRegression(of, math.nan, math.nan, head, good)
         for of in every
         if not any(
             re.match(pattern, of.name) and (commit is None or order[commit] > order[good])
@@ -265,50 +267,21 @@ def unmeasured(
     ]
 
 
-def culprits(regressed: Iterable[GateFinding], paths: Paths, order: Sequence[str]) -> Iterable[Culprit]:
-    """What regressed, by the commit since which it did; ``order`` has the commits of HEAD's line, oldest first."""
+def culprits(regressed: Iterable[GateFinding], paths: Paths, order: Mapping[str, int]) -> Iterable[Culprit]:
+    """What regressed, by the commit since which it did; ``order`` numbers the commits of HEAD's line."""
     by_commit: dict[tuple[str, str], list[GateFinding]] = {}
     for one in regressed:
         by_commit.setdefault((one.rise.commit, one.rise.good), []).append(one)
-    for (commit, good), many in sorted(by_commit.items(), key=lambda item: order.index(item[0][0])):
+    for (commit, good), many in sorted(by_commit.items(), key=lambda item: order[item[0][0]]):
         blocks = dict.fromkeys(one.rise.of.cell.names[0] for one in many)
-        commits = order.index(commit) - order.index(good)
+        commits = order[commit] - order[good]
         yield Culprit(commit, git.subject(paths.root, commit), commits, len(many), tuple(blocks))
-
-
-def points_of_machines(folder: Path, order: Mapping[str, int]) -> dict[str, list[list[Result]]]:
-    """Each machine's points in a folder that are on HEAD's line, oldest first, in one list for each environment.
-
-    Points whose machine is not told apart are left out, since they are judged by nothing.
-    """
-    grouped: dict[str, dict[str, list[Result]]] = {}
-    on_line = [result for result in read_results(folder) if result.commit in order and result.is_told_apart]
-    for result in sorted(on_line, key=lambda one: order[one.commit]):
-        grouped.setdefault(result.machine, {}).setdefault(result.data["env_name"], []).append(result)
-    return {machine: list(environments.values()) for machine, environments in sorted(grouped.items())}
-
-
-def accepted_rises(paths: Paths, order: Mapping[str, int]) -> dict[str, str | None]:
-    """The accepted rises of asv's configuration: a pattern of series, and the full hash of the commit that rose.
-
-    Raises ``BadInput`` for a pattern that is none, and for a commit that is not on HEAD's line.
-    """
-    accepted: dict[str, str | None] = {}
-    for pattern, name in paths.configuration()["regressions_first_commits"].items():
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise BadInput(f"{CONFIGURATION}: {pattern!r} is no pattern: {error}") from None
-        accepted[pattern] = None if name is None else git.commit_of(paths.root, name)
-        if name is not None and accepted[pattern] not in order:
-            raise BadInput(f"{CONFIGURATION}: the accepted rise at {name[:8]} is not on HEAD's first-parent line")
-    return accepted
 
 
 def worst(findings: Iterable[GateFinding]) -> Iterable[GateFinding]:
     """One finding a series: a step and a trend may both have been proposed for it."""
     severity = list(GateVerdict)
-    kept: dict[Followed, GateFinding] = {}
+    kept: dict[TrackedSeries, GateFinding] = {}
     for one in sorted(findings, key=lambda finding: severity.index(finding.verdict)):
         kept.setdefault(one.rise.of, one)
     return kept.values()
@@ -324,13 +297,13 @@ def check(paths: Paths, window: int = WINDOW) -> None:
 
 
 def confirmed(
-    paths: Paths, here: Machine, proposed: Sequence[Rise], seconds: float, report: GateReport
+    paths: Paths, here: Machine, proposed: Sequence[SuspectedRegression], seconds: float, report: GateReport
 ) -> Iterable[GateFinding]:
     """The verdict on each proposed time, HEAD being timed in turn with the last good commit of each.
 
     ``report`` receives why one could not be built.
     """
-    by_good: dict[str, list[Rise]] = {}
+    by_good: dict[str, list[SuspectedRegression]] = {}
     for one in proposed:
         by_good.setdefault(one.good, []).append(one)
     confidence = joint(len(proposed))
@@ -350,12 +323,12 @@ def confirmed(
             yield verdict_on(one, found[one.of.cell], confidence)
 
 
-def verdict_on(rise: Rise, compared: Compared, confidence: float = 2 * CONFIDENCE - 1) -> GateFinding:
+def verdict_on(rise: SuspectedRegression, compared: Compared, confidence: float = 2 * CONFIDENCE - 1) -> GateFinding:
     """The verdict on a proposed time that was compared; ``confidence`` is that of a two-sided interval."""
-    if math.isnan(rise.before) and compared.reason and not compared.failed:  # the last good commit lacks the cell
-        return GateFinding(rise, GateVerdict.UNCONFIRMED, remark=compared.reason)
     if compared.reason:
-        return GateFinding(rise, GateVerdict.UNDECIDED, remark=compared.reason)
+        is_new = math.isnan(rise.before) and not compared.failed  # the last good commit lacks the cell
+        verdict = GateVerdict.UNCONFIRMED if is_new else GateVerdict.UNDECIDED
+        return GateFinding(rise, verdict, remark=compared.reason)
     change = compared.change(confidence)
     if change is StepChange.UNDECIDED and len(compared.ratios) < LEAST_PAIRS:
         remark = f"{len(compared.ratios)} pairs of processes until the time was up, of at least {LEAST_PAIRS}"
@@ -366,21 +339,23 @@ def verdict_on(rise: Rise, compared: Compared, confidence: float = 2 * CONFIDENC
     return GateFinding(rise, verdict, interval, compared.waited)
 
 
-def lost_series(head: Result, suite: Suite, lines: Mapping[Followed, Line], recent: Collection[str]) -> Iterable[Lost]:
+def lost_series(
+    head: Result, suite: Suite, lines: Mapping[TrackedSeries, Line], recent: Collection[str]
+) -> Iterable[MissingSeries]:
     """Series without a value at ``head``: those that failed, and those that had one at a recent commit.
 
     A series that a quick run leaves out is not lost, nor is that of a block that was removed.
     """
     names = suite.names
     expected = {(series, cell) for series in SERIES for cell in suite.cells(series, quick=not head.is_full)}
-    for value in head.values:
-        key = names.get(value.series.partition(".")[2])
-        if key is None or value.point is not None:
+    for name, point in head.values.items():
+        key = names.get(name.partition(".")[2])
+        if key is None or name in head.points:
             continue
-        of = followed_in(head, key, value.series)
-        if value.value is None:
-            yield Lost(of, "failed")
+        of = tracked_in(head, key, name)
+        if point is None:
+            yield MissingSeries(of, "failed")
         elif of in lines and key in expected:
             commit, last = lines[of][-1]
             if commit in recent:
-                yield Lost(of, f"n/a, and {last.value:.4g} at {commit[:8]}")
+                yield MissingSeries(of, f"n/a, and {last.value:.4g} at {commit[:8]}")

@@ -83,15 +83,19 @@ def commits_in(root: Path, span: str) -> list[str]:
     return commits
 
 
-def line_of(root: Path) -> list[str]:
-    """The commits on HEAD's first-parent line, oldest first: those that asv's pages show."""
-    return git(root, "rev-list", "--first-parent", "--reverse", "HEAD").split()
+def line_of(root: Path) -> dict[str, int]:
+    """The commits on HEAD's first-parent line with their numbers, oldest first: those that asv's pages show."""
+    return numbered(git(root, "rev-list", "--first-parent", "--reverse", "HEAD"))
 
 
 def revisions(root: Path) -> dict[str, int]:
     """The number of every commit on the pages' axis, which asv counts so."""
-    commits = git(root, "rev-list", "--all", "--date-order", "--reverse").split()
-    return {commit: number for number, commit in enumerate(commits)}
+    return numbered(git(root, "rev-list", "--all", "--date-order", "--reverse"))
+
+
+def numbered(commits: str) -> dict[str, int]:
+    """The lines of git's output with their numbers."""
+    return {commit: number for number, commit in enumerate(commits.split())}
 
 
 def is_dirty(root: Path, *paths: str) -> bool:

@@ -11,9 +11,13 @@ import math
 import re
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from highway_bench.history.files import NO_GPU, Point, Result
+from highway_bench.errors import BadInput
+from highway_bench.history import git
+from highway_bench.history.files import Point, Result, read_results
+from highway_bench.history.paths import CONFIGURATION, Paths
 from highway_bench.history.suite.series import HistoryCell, Judged, Series, Suite
 
 LEVEL = 5  # points before the newest that give its level
@@ -28,7 +32,7 @@ Line = list[tuple[str, Point]]
 """A series' points with their commits, oldest first."""
 
 
-class Followed(NamedTuple):
+class TrackedSeries(NamedTuple):
     """A series of the table at a cell, on one machine and its device; ``name`` is asv's."""
 
     series: Series
@@ -39,11 +43,11 @@ class Followed(NamedTuple):
     device: str = "cpu"
 
 
-class Rise(NamedTuple):
+class SuspectedRegression(NamedTuple):
     """A series that got worse: its value before and now, the first bad commit and the last good one before it. The
     values are NaN where none is stored. ``level`` is that of all points since."""
 
-    of: Followed
+    of: TrackedSeries
     before: float
     after: float
     commit: str
@@ -57,40 +61,71 @@ class Rise(NamedTuple):
         return self.after / self.before - 1 if self.before else math.nan
 
 
+def points_of_machines(folder: Path, order: Mapping[str, int]) -> dict[str, list[list[Result]]]:
+    """Each machine's points in a folder that are on HEAD's line, oldest first, in one list for each environment.
+
+    Points whose machine is not told apart are left out, since they are judged by nothing.
+    """
+    grouped: dict[str, dict[str, list[Result]]] = {}
+    on_line = [result for result in read_results(folder) if result.commit in order and result.is_told_apart]
+    for result in sorted(on_line, key=lambda one: order[one.commit]):
+        grouped.setdefault(result.machine, {}).setdefault(result.data["env_name"], []).append(result)
+    return {machine: list(environments.values()) for machine, environments in sorted(grouped.items())}
+
+
+def recent_commits(results: Sequence[Result], window: int) -> list[str]:
+    """The last ``window`` commits that have ``results``, oldest first."""
+    return list(dict.fromkeys(result.commit for result in results))[-window:]
+
+
+def accepted_rises(paths: Paths, order: Mapping[str, int]) -> dict[str, str | None]:
+    """The accepted rises of asv's configuration: a pattern of series, and the full hash of the commit that rose.
+
+    Raises ``BadInput`` for a pattern that is none, and for a commit that is not on HEAD's line.
+    """
+    accepted: dict[str, str | None] = {}
+    for pattern, name in paths.configuration()["regressions_first_commits"].items():
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise BadInput(f"{CONFIGURATION}: {pattern!r} is no pattern: {error}") from None
+        accepted[pattern] = None if name is None else git.commit_of(paths.root, name)
+        if name is not None and accepted[pattern] not in order:
+            raise BadInput(f"{CONFIGURATION}: the accepted rise at {name[:8]} is not on HEAD's first-parent line")
+    return accepted
+
+
 def lines_of(
     results: Sequence[Result], suite: Suite, accepted: Mapping[str, str | None], order: Mapping[str, int]
-) -> dict[Followed, Line]:
+) -> dict[TrackedSeries, Line]:
     """The line of each series that ``suite`` follows, from one machine's ``results``, oldest first.
 
     A line has the points of the newest identity, from the last ``accepted`` rise on. ``accepted`` maps a pattern of
     series to the commit that rose, which is in ``order``; ``None`` means that the series is never judged.
     """
-    lines: dict[Followed, Line] = {}
-    identities: dict[Followed, tuple[object, ...]] = {}
+    lines: dict[TrackedSeries, Line] = {}
+    identities: dict[TrackedSeries, tuple[object, ...]] = {}
     names = suite.names
     for result in reversed(results):
         for name, point in result.points.items():
             if (key := names.get(name.partition(".")[2])) is None:
                 continue
-            followed = followed_in(result, key, name)
+            of = tracked_in(result, key, name)
             identity = result.identity(name)
-            if identities.setdefault(followed, identity) == identity:
-                lines.setdefault(followed, []).insert(0, (result.commit, point))
+            if identities.setdefault(of, identity) == identity:
+                lines.setdefault(of, []).insert(0, (result.commit, point))
     for pattern, commit in accepted.items():
-        for followed in [one for one in lines if re.match(pattern, one.name)]:
-            lines[followed] = [
-                (at, point) for at, point in lines[followed] if commit is not None and order[at] >= order[commit]
-            ]
-    return {followed: line for followed, line in lines.items() if line}
+        for of in [one for one in lines if re.match(pattern, one.name)]:
+            lines[of] = [(at, point) for at, point in lines[of] if commit is not None and order[at] >= order[commit]]
+    return {of: line for of, line in lines.items() if line}
 
 
-def followed_in(result: Result, key: tuple[Series, HistoryCell], name: str) -> Followed:
+def tracked_in(result: Result, key: tuple[Series, HistoryCell], name: str) -> TrackedSeries:
     """The series ``key``, which a result has under this ``name``."""
-    device = "cpu" if result.data["params"].get("gpu", NO_GPU) == NO_GPU else "cuda"
-    return Followed(*key, result.machine, name, str(result.data.get("env_name", "")), device)
+    return TrackedSeries(*key, result.machine, name, str(result.data.get("env_name", "")), result.device)
 
 
-def rises(lines: Mapping[Followed, Line], recent: Collection[str]) -> Iterable[Rise]:
+def rises(lines: Mapping[TrackedSeries, Line], recent: Collection[str]) -> Iterable[SuspectedRegression]:
     """The series whose newest point is of a ``recent`` commit and worse than before; times are only proposed."""
     for of, line in lines.items():
         if len(line) < 2 or line[-1][0] not in recent:
@@ -104,15 +139,15 @@ def rises(lines: Mapping[Followed, Line], recent: Collection[str]) -> Iterable[R
             yield from trend(of, line, recent)
 
 
-def exact_rise(of: Followed, line: Line, recent: Collection[str]) -> Iterable[Rise]:
+def exact_rise(of: TrackedSeries, line: Line, recent: Collection[str]) -> Iterable[SuspectedRegression]:
     """The first recent point from which on all points exceed the one before it."""
     for index, ((good, before), (commit, _)) in enumerate(itertools.pairwise(line), start=1):
         if commit in recent and before.value < min(point.value for _, point in line[index:]):
-            yield Rise(of, before.value, line[-1][1].value, commit, good)
+            yield SuspectedRegression(of, before.value, line[-1][1].value, commit, good)
             return
 
 
-def step(of: Followed, line: Line, recent: Collection[str]) -> Iterable[Rise]:
+def step(of: TrackedSeries, line: Line, recent: Collection[str]) -> Iterable[SuspectedRegression]:
     """The step up that fits the newest points best, if the newest point is above it too.
 
     A step at a recent point divides the points into those before and those after. The best one has the least sum of
@@ -146,7 +181,7 @@ def step(of: Followed, line: Line, recent: Collection[str]) -> Iterable[Rise]:
     if min(statistics.median(values[split:]), values[-1]) > limit_of(of.series, before_it):
         level = statistics.median(point.value for _, point in before_it)
         after = max(levels[-1], statistics.median(values[split:]))
-        yield Rise(of, level, values[-1], newest[split][0], newest[split - 1][0], level=after)
+        yield SuspectedRegression(of, level, values[-1], newest[split][0], newest[split - 1][0], level=after)
 
 
 def _spread(values: Sequence[float]) -> float:
@@ -165,7 +200,7 @@ def limit_of(series: Series, before: Line) -> float:
     return level + max(least, 3 * math.sqrt(2) * statistics.median(errors or [0.0]))
 
 
-def trend(of: Followed, line: Line, recent: Collection[str]) -> Iterable[Rise]:
+def trend(of: TrackedSeries, line: Line, recent: Collection[str]) -> Iterable[SuspectedRegression]:
     """A slow rise over the newest recent points, whose slope is certain (Theil and Sen, an interval of 95 %)."""
     from scipy.stats import theilslopes
 
@@ -177,4 +212,4 @@ def trend(of: Followed, line: Line, recent: Collection[str]) -> Iterable[Rise]:
     if low > 0 and math.exp(slope * steps) >= DRIFTED:
         # scipy's intercept is the value at the first point of the line through the medians
         last = math.exp(middle + slope * steps)
-        yield Rise(of, math.exp(middle), last, newest[1][0], newest[0][0], trend=True, level=last)
+        yield SuspectedRegression(of, math.exp(middle), last, newest[1][0], newest[0][0], trend=True, level=last)

@@ -1,7 +1,8 @@
-"""The machine of a series: its entry in asv's files, which does not change unless the hardware does.
+"""The machine and the environment of a series, which do not change unless the hardware does, or python or torch.
 
-Every field of the entry is part of a series' identity. Therefore the kernel's release, the exact bytes of memory, the
-driver and the clocks are left out, and every entry has ``gpu``.
+Every field of a machine's entry in asv's files is part of a series' identity. Therefore the kernel's release, the exact
+bytes of memory, the driver and the clocks are left out, and every entry has ``gpu``. Of the environment, the minor
+versions of python and torch are part of it, without builds and paths.
 """
 
 from __future__ import annotations
@@ -9,20 +10,24 @@ from __future__ import annotations
 import math
 import platform
 import re
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from highway_bench.errors import BadInput
-from highway_bench.history.files import MACHINE, NAME, NO_GPU, read_machine
+from highway_bench.history.files import MACHINE, NAME, NO_GPU, differences, read_machine
 from highway_bench.provenance import identity
 from highway_bench.provenance.free_memory import gpu
 from highway_bench.provenance.machine import cores, processor
 
 GIB = 2**30
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,12 @@ def this_machine(device: str | None = None, name: str | None = None) -> Machine:
 
 
 def entry(name: str, gpu_name: str | None) -> dict[str, str]:
-    """The entry of machine ``name``, all of it text. ``gpu_name`` is ``None`` where the CPU computes."""
-    check_name(name)
+    """The entry of machine ``name``, all of it text. ``gpu_name`` is ``None`` where the CPU computes.
+
+    Raises ``BadInput`` where ``name`` cannot be a machine's: it is a folder's name.
+    """
+    if not NAME.match(name):
+        raise BadInput(f"machine name {name!r}: use lower-case letters, digits, '.', '_' and '-'")
     return {
         "machine": name,
         "gpu": gpu_name or NO_GPU,
@@ -66,12 +75,6 @@ def entry(name: str, gpu_name: str | None) -> dict[str, str]:
         "num_cpu": str(cores()),
         "ram": f"{rounded_gib(psutil.virtual_memory().total)} GiB",
     }
-
-
-def check_name(name: str) -> None:
-    """Raise ``BadInput`` where ``name`` cannot be a machine's: it is a folder's name."""
-    if not NAME.match(name):
-        raise BadInput(f"machine name {name!r}: use lower-case letters, digits, '.', '_' and '-'")
 
 
 def without_trade_marks(model: str) -> str:
@@ -101,16 +104,27 @@ def check_clash(machine: Mapping[str, Any], *folders: Path) -> None:
     """Raise ``BadInput`` if one of the ``folders`` has results of another machine of this name."""
     name = machine["machine"]
     for folder in folders:
-        if not (folder / name / MACHINE).is_file():
-            continue
-        known = read_machine(folder / name)
-        other = [
-            f"{field}={known.get(field)!r}, here {value!r}"
-            for field, value in machine.items()
-            if known.get(field) != value
-        ]
-        if other:
+        if (folder / name / MACHINE).is_file() and (other := differences(read_machine(folder / name), machine)):
             raise BadInput(
-                f"machine {name!r} is stored with other hardware ({'; '.join(other)}): two "
-                f"machines need two names, so give this one its own with --machine NAME"
+                f"machine {name!r} is stored with other hardware ({other}): two machines need two names, so give this "
+                "one its own with --machine NAME"
             )
+
+
+def pinned() -> dict[str, str]:
+    """The packages that no commit replaces, with their versions here."""
+    found = {}
+    for name in ("torch", "highway-bench"):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def requirements() -> dict[str, str]:
+    """torch's minor version, which is part of every series' identity."""
+    return {name: ".".join(known.split("+")[0].split(".")[:2]) for name, known in pinned().items() if name == "torch"}
+
+
+def series_name() -> str:
+    """The environment's name. Result files have it in their names, so a commit that is measured again is replaced."""
+    return "-".join([f"py{PYTHON}", *(name + number for name, number in requirements().items())])

@@ -16,9 +16,7 @@ from tempfile import TemporaryFile
 
 from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured, writing
 from highway_bench.history import git
-from highway_bench.history.asv_command import AsvFailed, asv
 from highway_bench.history.builds import NotBuilt, NotImported, build, check_import, path_of
-from highway_bench.history.environment import series_name
 from highway_bench.history.files import (
     BENCHMARKS,
     MACHINE,
@@ -29,13 +27,11 @@ from highway_bench.history.files import (
     result_paths,
     write_json,
 )
-from highway_bench.history.gaps import forget_gap, store_gap
-from highway_bench.history.importing import HASH, NO_COMMIT
-from highway_bench.history.machine import Machine, check_clash, write_entry
-from highway_bench.history.paths import CONFIGURATION, Paths
+from highway_bench.history.machine import Machine, check_clash, series_name, write_entry
+from highway_bench.history.paths import CONFIGURATION, Paths, asv, exclusive
+from highway_bench.history.points import HASH, NO_COMMIT
 from highway_bench.history.suite.series import SERIES
-from highway_bench.history.verdicts import forget_verdicts
-from highway_bench.history.working_folder import exclusive
+from highway_bench.history.verdicts import forget_verdicts, gap_path, store_gap
 
 
 @dataclass
@@ -51,12 +47,6 @@ class Measured:
     failed: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     dirty: bool = False
-
-    def checked(self) -> Measured:
-        """This; raises the newest commit's reason where no commit has a result."""
-        if not self.results:
-            raise type(self.without[-1])(f"nothing was measured: {'; '.join(map(str, self.without))}")
-        return self
 
 
 @exclusive
@@ -110,26 +100,26 @@ def measure_here(
         if target == paths.results:
             store_gap(target / machine.name, full, reason)
         raise
-    arguments = ["-E", "current", "--set-commit-hash", full]
-    environment = {
-        "HIGHWAY_BENCH_HISTORY_COMMIT": full,
-        "HIGHWAY_BENCH_HISTORY_TIME": str(int(1000 * time.time())),
-    }
-    point = asv_run(paths, machine, arguments, quick, {} if with_git else {"dvcs": "given"}, environment, measured)
+    point = asv_run(
+        paths,
+        machine,
+        full,
+        ["-E", "current", "--set-commit-hash", full],
+        quick,
+        measured,
+        {} if with_git else {"dvcs": "given"},
+        {"HIGHWAY_BENCH_HISTORY_COMMIT": full, "HIGHWAY_BENCH_HISTORY_TIME": str(int(1000 * time.time()))},
+    )
     if with_git and not measured.dirty and (git.is_dirty(paths.root) or git.commit_of(paths.root, "HEAD") != full):
         changed = f"this checkout was changed while {full[:8]} was measured"
         if out is not None:  # the caller requires HEAD's values
             raise BadInput(f"{changed}, so its values belong to no commit: measure it again")
         measured.lines.append(changed)
         measured.dirty, target = True, paths.uncommitted
-    if point is not None:
-        if target == paths.uncommitted:  # a point of earlier changes
-            shutil.rmtree(target, ignore_errors=True)
-        tree = git.tree_of(paths.root, full) if target == paths.results else None
-        measured.results[full] = moved(point, target, tree)
-    else:
-        measured.without.append(why_nothing(paths, machine, full))
-    return measured.checked()
+    if target == paths.uncommitted:  # a point of earlier changes
+        shutil.rmtree(target, ignore_errors=True)
+    measured.results[full] = moved(point, target, git.tree_of(paths.root, full) if target == paths.results else None)
+    return measured
 
 
 @exclusive
@@ -159,19 +149,19 @@ def measure_range(paths: Paths, machine: Machine, span: str, *, quick: bool = Tr
         try:
             packages = build(paths, one)  # where asv finds it
             check_import(paths, one, machine.device, [str(packages), *sys.path], packages)
-        except (NotBuilt, NotImported) as reason:
-            store_gap(paths.results / machine.name, one, reason)
+            listed = paths.working / "commits.txt"
+            with writing(listed):
+                listed.write_text(one, encoding="utf-8")
+            point = asv_run(paths, machine, one, ["-E", "commits", f"HASHFILE:{listed}"], quick, measured)
+        except (NotBuilt, NotImported, NothingMeasured) as reason:
             measured.without.append(reason)
-            continue
-        listed = paths.working / "commits.txt"
-        with writing(listed):
-            listed.write_text(one, encoding="utf-8")
-        point = asv_run(paths, machine, ["-E", "commits", f"HASHFILE:{listed}"], quick, {}, {}, measured)
-        if point is not None:
-            measured.results[one] = moved(point, paths.results, git.tree_of(paths.root, one))
+            if not isinstance(reason, NothingMeasured):
+                store_gap(paths.results / machine.name, one, reason)
         else:
-            measured.without.append(why_nothing(paths, machine, one))
-    return measured.checked()
+            measured.results[one] = moved(point, paths.results, git.tree_of(paths.root, one))
+    if not measured.results:
+        raise type(measured.without[-1])(f"nothing was measured: {'; '.join(map(str, measured.without))}")
+    return measured
 
 
 def is_wanted(known: Result, quick: bool, replace: bool) -> bool:
@@ -193,58 +183,52 @@ def stored(folder: Path, machine: str) -> dict[str, Result]:
     return {one.commit: one for one in results if one.data["env_name"] == series_name()}
 
 
-def why_nothing(paths: Paths, machine: Machine, commit: str) -> NothingMeasured:
-    """Why the run that wrote into a machine's scratch folder has no value of ``commit``."""
-    folder = paths.scratch / machine.name
-    failed = [name for path in result_paths(folder) for name in read_result(path).failures]
-    if failed:
-        return NothingMeasured(f"{commit[:8]}: n/a, all {len(failed)} series failed, and asv's output says why")
-    return NothingMeasured(
-        f"{commit[:8]}: n/a, it predates the benchmarks, or has none of their blocks (is its package installed?)"
-    )
-
-
 def asv_run(
     paths: Paths,
     machine: Machine,
+    commit: str,
     arguments: Sequence[str],
     quick: bool,
-    changes: Mapping[str, object],
-    environment: Mapping[str, str],
     measured: Measured,
-) -> Result | None:
-    """The point that asv measured, in the scratch folder; ``None`` where it has no value. Adds what failed to
-    ``measured``. Raises ``AsvFailed``."""
+    changes: Mapping[str, object] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Result:
+    """The point of ``commit`` that asv measured, in the scratch folder; adds what failed to ``measured``.
+
+    Raises ``NothingMeasured``, with the reason, where it has no value.
+    """
     write_entry(machine.entry)
     shutil.rmtree(paths.scratch, ignore_errors=True)
     if quick:  # each value of each benchmark costs asv a process
         names = "|".join(series.benchmark for series in SERIES if series.quick)
         arguments = [*arguments, "--bench", rf"\.({names})\b"]
-    status = asv(
+    asv(
         paths,
         "run",
         ["--machine", machine.name, "--show-stderr", "--no-pull", *arguments],
-        {"results_dir": paths.scratch, **changes},
+        {"results_dir": paths.scratch, **(changes or {})},
         {
-            **environment,
             "HIGHWAY_BENCH_HISTORY": "quick" if quick else "full",
             "HIGHWAY_BENCH_HISTORY_DEVICE": machine.device,
+            **(environment or {}),
         },
     )
-    if status not in (0, 2):  # 2: some benchmark failed, and the result file says which
-        raise AsvFailed(f"asv run ended with status {status}; its output is above")
-    for path in result_paths(paths.scratch / machine.name):
-        result = read_result(path)
+    results = [read_result(path) for path in result_paths(paths.scratch / machine.name)]
+    for result in results:
         if result.points:
             measured.failed += [f"{result.commit[:8]} {name}" for name in result.failures]
             paths.list_benchmarks(paths.scratch / BENCHMARKS)
             return result
-    return None
+    if failed := [name for result in results for name in result.failures]:
+        raise NothingMeasured(f"{commit[:8]}: n/a, all {len(failed)} series failed, and asv's output says why")
+    raise NothingMeasured(
+        f"{commit[:8]}: n/a, it predates the benchmarks, or has none of their blocks (is its package installed?)"
+    )
 
 
 def moved(point: Result, target: Path, tree: str | None = None) -> Result:
     """Move a point, with its machine's entry, from the scratch folder into a folder of points, where it replaces one
-    that may be under the machine's former name, and the verdicts on that.
+    that may be under the machine's former name, with the verdicts on that and the gap.
 
     A stored point gets ``tree``, the hash of its commit's files.
     """
@@ -252,7 +236,7 @@ def moved(point: Result, target: Path, tree: str | None = None) -> Result:
     copy_file(point.path.with_name(MACHINE), folder / MACHINE)
     write_json(folder / point.path.name, point.data | ({"tree": tree} if tree else {}))
     forget_verdicts(folder, point.commit)
-    forget_gap(folder, point.commit)
+    gap_path(folder, point.commit).unlink(missing_ok=True)
     if before is not None and before.path.parent != folder:
         before.path.unlink()
     shutil.rmtree(point.path.parents[1])

@@ -1,20 +1,40 @@
-"""The history's folders: asv's configuration, the points, and an ignored working folder."""
+"""The history's folders: asv's configuration, the points, and an ignored working folder; and asv's commands on them."""
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import json
+import os
 import runpy
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from highway_bench.errors import USER_ERRORS, BadInput, writing
+from filelock import Timeout
+
+import highway_bench
+from highway_bench.errors import USER_ERRORS, BadInput, HighwayBenchError, writing
 from highway_bench.history.suite.series import Suite
 from highway_bench.pages import HISTORY
+from highway_bench.provenance.lock import file_lock, holder
 
+SOURCE = Path(highway_bench.__file__).resolve().parents[1]
 CONFIGURATION = "asv.conf.json"
 FOLDER_SETTINGS = ("benchmark_dir", "env_dir", "results_dir", "html_dir", "repo")
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+
+
+class AsvFailed(HighwayBenchError):
+    """asv itself failed, which is neither a regression nor a lack of values."""
+
+    exit_status = 4
 
 
 @dataclass(frozen=True)
@@ -124,3 +144,67 @@ class Paths:
             self.working.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(configuration, indent=1), encoding="utf-8")
         return path
+
+
+def exclusive(
+    function: Callable[Concatenate[Paths, Arguments], Returned],
+) -> Callable[Concatenate[Paths, Arguments], Returned]:
+    """Decorator: hold the working folder's lock while ``function`` runs, which may call other such functions.
+
+    A second command would remove files that the first one reads. If another process holds the lock, a line on stderr
+    names that process, and the call waits.
+    """
+
+    @functools.wraps(function)
+    def locked(paths: Paths, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
+        path = paths.working / "lock"
+        lock = file_lock(path, reentrant=True)
+        with writing(paths.working):
+            paths.working.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                sys.stderr.write(f"waiting for process {holder(path)}, which is using {paths.working}\n")
+                lock.acquire()
+        try:
+            return function(paths, *args, **kwargs)
+        finally:
+            lock.release()
+
+    return locked
+
+
+def asv(
+    paths: Paths,
+    command: str,
+    arguments: Sequence[str],
+    changes: Mapping[str, object],
+    environment: Mapping[str, str] | None = None,
+    *,
+    quiet: bool = False,
+) -> None:
+    """Run an asv command on this checkout, with its own configuration but ``changes``, and one thread.
+
+    ``quiet`` prints asv's output only if it fails. Raises ``AsvFailed``, and ``BadInput`` if asv is not installed.
+    """
+    if importlib.util.find_spec("asv") is None:
+        raise BadInput("asv is not installed: pip install highway-bench[history]")
+    before = os.environ.get("PYTHONPATH")
+    done = subprocess.run(
+        [sys.executable, "-m", "asv", command, "--config", str(paths.configured(command, **changes)), *arguments],
+        check=False,
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "MKL_NUM_THREADS": "1",
+            "PYTHONPATH": str(SOURCE) + (os.pathsep + before if before else ""),
+            "HIGHWAY_BENCH_HISTORY_ROOT": str(paths.root),
+            **(environment or {}),
+        },
+        stdout=subprocess.PIPE if quiet else None,
+        stderr=subprocess.STDOUT if quiet else None,
+        text=True,
+    )
+    if done.returncode not in (0, 2):  # 2: some benchmark failed, and the result file says which
+        sys.stderr.write(done.stdout or "")
+        raise AsvFailed(f"asv {command} ended with status {done.returncode}; its output is above")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import posixpath
 import shutil
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from highway_bench.errors import NothingMeasured
 from highway_bench.history import git
-from highway_bench.history.asv_command import AsvFailed, asv
 from highway_bench.history.asv_pages import (
+    adapt_pages,
     arrange,
     draw_worst,
     keep_measured,
@@ -23,18 +23,18 @@ from highway_bench.history.files import (
     BENCHMARKS,
     MACHINE,
     copy_file,
-    read_result,
+    machine_folders,
+    read_json,
     read_results,
-    result_paths,
     use_present_names,
+    write_json,
 )
-from highway_bench.history.gaps import read_gaps
 from highway_bench.history.gate import rises_to_list
 from highway_bench.history.machine import entry, write_entry
-from highway_bench.history.paths import Paths
+from highway_bench.history.paths import Paths, asv, exclusive
 from highway_bench.history.scripts import use_own_scripts
-from highway_bench.history.working_folder import exclusive
-from highway_bench.pages import HISTORY, REPORT, index
+from highway_bench.history.site import link_report
+from highway_bench.history.verdicts import read_gaps
 
 DISCOVERY = "discovery"  # asv requires a machine's name even to list benchmarks; no result is saved under it
 
@@ -75,27 +75,26 @@ def publish(paths: Paths, *, scripts: bool = True) -> Published:
     }
     if "show_commit_url" not in paths.configuration() and (page := git.web_page(paths.root)):
         changes["show_commit_url"] = page
-    status = asv(paths, "publish", ["--no-pull"], changes, quiet=True)
-    if status:
-        raise AsvFailed(f"asv publish ended with status {status}; its output is above")
-    revisions, on_line = git.revisions(paths.root), set(git.line_of(paths.root))
+    asv(paths, "publish", ["--no-pull"], changes, quiet=True)
+    revisions, on_line = git.revisions(paths.root), git.line_of(paths.root)
     every = {gap for name in machines for gap in read_gaps(paths.shown / name) if gap.commit in on_line}
     gaps = sorted(every, key=lambda gap: revisions[gap.commit])
     lines += [f"no point: {gap.reason}" for gap in gaps]
-    arrange(paths.html / "index.json", {result.commit for result in results})
-    label_gaps(
-        paths.html / "index.json", [(revisions[gap.commit], git.date_of(paths.root, gap.commit), gap) for gap in gaps]
-    )
+    index = read_json(paths.html / "index.json")
+    arrange(index, {result.commit for result in results})
+    label_gaps(index, {gap: git.date_of(paths.root, gap.commit) for gap in gaps}, revisions)
     draw_worst(paths.html, results, revisions)
-    list_regressions(paths.html, rises_to_list(paths), str(paths.configuration()["project"]))
-    if reason := name_series(paths.html, paths.suite()):
+    project = str(paths.configuration()["project"])
+    list_regressions(paths.html, index, rises_to_list(paths), revisions, project)
+    write_json(paths.html / "index.json", index)
+    name_series(paths.html, index, paths.suite())
+    if reason := adapt_pages(paths.html):
         lines.append(reason)
     if scripts:
-        reason = use_own_scripts(paths.html, paths.working / "scripts")
-        if reason:
+        if reason := use_own_scripts(paths.html, paths.working / "scripts"):
             lines.append(f"the pages load their scripts from public networks, so they do not work offline: {reason}")
         link_report(paths.html / "index.html")
-    return Published(paths.html, list(machines), sum(machines.values()), lines)
+    return Published(paths.html, list(machines), machines.total(), lines)
 
 
 @exclusive
@@ -106,38 +105,34 @@ def discover(paths: Paths) -> None:
     """
     folder = paths.working / "discovered"
     write_entry(entry(DISCOVERY, None))
-    status = asv(
+    asv(
         paths,
         "run",
         ["--bench", "just-discover", "-E", "current", "--machine", DISCOVERY, "--no-pull"],
         {"results_dir": folder},
-        name="discover",
         quiet=True,
     )
-    if status:
-        raise AsvFailed("asv cannot import the benchmarks; its output is above")
     paths.shown.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(folder / BENCHMARKS, paths.shown / BENCHMARKS)
 
 
-def _drop_off_line(paths: Paths, lines: list[str]) -> dict[str, int]:
+def _drop_off_line(paths: Paths, lines: list[str]) -> Counter[str]:
     """Remove points from ``shown`` that are not on HEAD's first-parent line, with a line for each machine.
 
     Returns the number of the remaining points by machine.
     """
-    on_line = set(git.line_of(paths.root))
-    counts: dict[str, int] = {}
-    for folder in sorted(path for path in paths.shown.glob("*") if path.is_dir()):
-        results = [read_result(path) for path in result_paths(folder)]
-        off = [result for result in results if result.commit not in on_line]
-        if off:
-            names = ", ".join(result.commit[:8] for result in off)
-            lines.append(f"{folder.name}: not shown, since not on HEAD's first-parent line: {names}")
-        for result in off:
-            result.path.unlink()
-        if len(results) > len(off):
-            counts[folder.name] = len(results) - len(off)
+    on_line = git.line_of(paths.root)
+    counts: Counter[str] = Counter()
+    off: dict[str, list[str]] = {}
+    for result in read_results(paths.shown):
+        if result.commit in on_line:
+            counts[result.path.parent.name] += 1
         else:
+            off.setdefault(result.path.parent.name, []).append(result.commit[:8])
+            result.path.unlink()
+    lines += [f"{name}: not shown, since not on HEAD's first-parent line: {', '.join(of)}" for name, of in off.items()]
+    for folder in machine_folders(paths.shown):
+        if folder.name not in counts:
             shutil.rmtree(folder)
     return counts
 
@@ -150,19 +145,6 @@ def _add_uncommitted(paths: Paths) -> bool:
     head = git.commit_of(paths.root, "HEAD")
     newest = [result for result in read_results(paths.uncommitted) if result.commit == head]
     for result in newest:
-        target = paths.shown / result.machine
-        copy_file(result.path, target / result.path.name)
-        copy_file(result.path.with_name(MACHINE), target / MACHINE)
+        for name in (result.path.name, MACHINE):
+            copy_file(result.path.with_name(name), paths.shown / result.machine / name)
     return bool(newest)
-
-
-def link_report(page: Path) -> None:
-    """Add a link from asv's page to the report if both exist; a second call adds no other."""
-    report = page.parents[2] / index(REPORT)
-    if not (page.is_file() and report.is_file()):
-        return
-    mark = '<li id="nav-li-" class="active">'
-    link = f'<li><a href="{posixpath.relpath(index(REPORT), HISTORY)}">Report</a></li>\n\t'
-    text = page.read_text(encoding="utf-8")
-    if mark in text and link not in text:
-        page.write_text(text.replace(mark, link + mark, 1), encoding="utf-8")

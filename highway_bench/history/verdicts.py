@@ -1,6 +1,7 @@
-"""The gate's verdicts on times, each of which is taken once and stored next to the points: a file each, for git.
+"""What is stored next to a machine's points, a file each, for git: the gate's verdicts on times, and gaps.
 
-The same rise, timed again at each gate, would sooner or later get the other verdict by chance.
+A verdict is taken once: the same rise, timed again at each gate, would sooner or later get the other one by chance. A
+gap is a commit that cannot be built or imported.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import NamedTuple
 
 from highway_bench.errors import BadInput
 from highway_bench.history.files import read_json, write_json
-from highway_bench.history.lines import PROPOSED, Rise
+from highway_bench.history.lines import PROPOSED, SuspectedRegression
 from highway_bench.measure.statistics import IntervalEstimate
 
-FOLDER = "verdicts"  # in a machine's folder of points
+VERDICTS, GAPS = "verdicts", "gaps"  # in a machine's folder of points
 
 
 class GateVerdict(StrEnum):
@@ -55,7 +56,7 @@ class StoredVerdict(NamedTuple):
     def interval(self) -> IntervalEstimate:
         return IntervalEstimate(*self.ratio)
 
-    def covers(self, rise: Rise, order: Mapping[str, int]) -> bool:
+    def covers(self, rise: SuspectedRegression, order: Mapping[str, int]) -> bool:
         """Whether ``rise`` is the one that was judged: of this series, at overlapping commits, and not higher since."""
         if (rise.of.environment, rise.of.name) != (self.environment, self.series):
             return False
@@ -65,7 +66,7 @@ class StoredVerdict(NamedTuple):
         return overlap > 0 and not (self.level is not None and rise.level > PROPOSED * self.level)
 
 
-def last_of(rise: Rise, order: Mapping[str, int]) -> str:
+def last_of(rise: SuspectedRegression, order: Mapping[str, int]) -> str:
     """The last commit of a rise: the first bad one, or HEAD for a slow rise, which goes on."""
     return list(order)[-1] if rise.trend else rise.commit
 
@@ -73,7 +74,7 @@ def last_of(rise: Rise, order: Mapping[str, int]) -> str:
 def read_verdicts(machine: Path) -> list[tuple[Path, StoredVerdict]]:
     """The stored verdicts in a machine's folder of points; raises ``BadInput`` for a file that is none."""
     found = []
-    for path in sorted((machine / FOLDER).glob("*.verdict")):
+    for path in sorted((machine / VERDICTS).glob("*.verdict")):
         data = read_json(path)
         try:
             stored = StoredVerdict(**data)
@@ -85,14 +86,14 @@ def read_verdicts(machine: Path) -> list[tuple[Path, StoredVerdict]]:
     return found
 
 
-def covering(results: Path, rise: Rise, order: Mapping[str, int]) -> StoredVerdict | None:
+def covering(results: Path, rise: SuspectedRegression, order: Mapping[str, int]) -> StoredVerdict | None:
     """The newest stored verdict on ``rise``, if there is one."""
     every = [one for _, one in read_verdicts(results / rise.of.machine) if one.covers(rise, order)]
     return max(every, key=lambda one: order.get(one.head, -1), default=None)
 
 
 def store_verdict(
-    results: Path, rise: Rise, verdict: GateVerdict, ratio: IntervalEstimate, order: Mapping[str, int]
+    results: Path, rise: SuspectedRegression, verdict: GateVerdict, ratio: IntervalEstimate, order: Mapping[str, int]
 ) -> None:
     """Store a verdict in the folder of points, in place of an earlier one on the same commits."""
     level = None if math.isnan(rise.level) else rise.level
@@ -101,7 +102,7 @@ def store_verdict(
     stored = StoredVerdict(
         rise.of.environment, rise.of.name, rise.good, rise.commit, last, head, verdict, level, numbers
     )
-    write_json(results / rise.of.machine / FOLDER / stored.path, stored._asdict())
+    write_json(results / rise.of.machine / VERDICTS / stored.path, stored._asdict())
 
 
 def forget_verdicts(machine: Path, commit: str) -> None:
@@ -121,3 +122,31 @@ def rename_commits(machine: Path, renamed: Mapping[str, str]) -> None:
         if moved != stored:
             path.unlink()
             write_json(path.with_name(moved.path), moved._asdict())
+
+
+class Gap(NamedTuple):
+    """A commit without a point, and the reason."""
+
+    commit: str
+    reason: str
+
+
+def gap_path(machine: Path, commit: str) -> Path:
+    """The file of the gap at a commit, in a machine's folder of points."""
+    return machine / GAPS / f"{commit[:8]}.gap"
+
+
+def store_gap(machine: Path, commit: str, reason: Exception) -> None:
+    """Store why ``commit`` has no point in a machine's folder of points."""
+    write_json(gap_path(machine, commit), Gap(commit, str(reason))._asdict())
+
+
+def read_gaps(machine: Path) -> list[Gap]:
+    """The gaps in a machine's folder of points; raises ``BadInput`` for a file that is none."""
+    found = []
+    for path in sorted((machine / GAPS).glob("*.gap")):
+        try:
+            found.append(Gap(**read_json(path)))
+        except TypeError as error:
+            raise BadInput(f"{path} is no gap: {error}") from None
+    return found

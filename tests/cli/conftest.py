@@ -17,11 +17,11 @@ import highway_bench
 from highway_bench.cli import app
 from highway_bench.execution.engines import engines
 from highway_bench.history.compare import Compared, ValueChange
-from highway_bench.history.gate import Culprit, GateFinding, GateReport, Lost
-from highway_bench.history.importing import Imported
-from highway_bench.history.lines import Followed, Rise
+from highway_bench.history.gate import Culprit, GateFinding, GateReport, MissingSeries
+from highway_bench.history.lines import SuspectedRegression, TrackedSeries
 from highway_bench.history.machine import Machine
 from highway_bench.history.measure import Measured
+from highway_bench.history.points import Imported
 from highway_bench.history.publish import Published
 from highway_bench.history.suite.series import SERIES, HistoryCell, Suite
 from highway_bench.history.verdicts import GateVerdict
@@ -118,11 +118,13 @@ def history(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A history whose functions return results of every kind at once: what they do is tested elsewhere."""
     ratio = IntervalEstimate(1.5, 1.4, 1.6, 8)
     cell = HistoryCell("plain", "dense", 10)
-    of = Followed(SERIES[0], cell, "m", "blocks.Depths.track_ratio('plain', 10)")
-    finding = GateFinding(Rise(of, 1.0, 1.5, "abc1234", "abc1233"), GateVerdict.REGRESSION, ratio, 0.1, "remark")
+    of = TrackedSeries(SERIES[0], cell, "m", "blocks.Depths.track_ratio('plain', 10)")
+    finding = GateFinding(
+        SuspectedRegression(of, 1.0, 1.5, "abc1234", "abc1233"), GateVerdict.REGRESSION, ratio, 0.1, "remark"
+    )
     culprits = [Culprit("abc1234", "Slower", 2, 1, ("plain",))]
     verdict = GateReport(
-        [finding], [Lost(of, "failed")], 2, ["m"], lines=["a line"], load="some load", culprits=culprits
+        [finding], [MissingSeries(of, "failed")], 2, ["m"], lines=["a line"], load="some load", culprits=culprits
     )
     compared = Compared(cell, [1.5, 1.51, 1.52, 1.5, 1.49, 1.5], ([1.0], [1.5]), [2.6])
     given = {
@@ -130,7 +132,7 @@ def history(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "measure.measure_here": Measured("m", {}, ["nothing"], [], ["a line"], False),
         "measure.measure_range": Measured("m", {}, ["nothing"], [], ["a line"], False),
         "git.has_git": False,
-        "importing.import_results": Imported([here / "m.json"], ["a line"]),
+        "points.import_results": Imported([here / "m.json"], ["a line"]),
         "init.write_history": [here / "asv.conf.json"],
         "site.write_site": ["a line"],
         "publish.publish": Published(here, ["m"], 3, ["a line"]),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
 import subprocess
-import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,7 +16,6 @@ from filelock import FileLock
 
 pytest.importorskip("asv", reason="the history needs asv: pip install highway-bench[history]")
 
-from highway_bench.history.archives import extract
 from highway_bench.history.files import write_json
 from highway_bench.history.machine import Machine, entry
 from highway_bench.history.measure import Measured, measure_here
@@ -249,6 +246,14 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Throwaway:
     return Throwaway(shutil.copytree(whole, tmp_path_factory.mktemp("planted") / "repository", symlinks=True))
 
 
+@pytest.fixture
+def copy(planted: Throwaway, tmp_path: Path) -> Throwaway:
+    """A copy of ``planted`` that a test may change."""
+    one = Throwaway(shutil.copytree(planted.root, tmp_path / "copy", symlinks=True))
+    one.values = json.loads((one.root / "highway_bench/values.json").read_text())
+    return one
+
+
 def plant(root: Path) -> None:
     """The repository of ``planted`` in the folder ``root``."""
     repository = Throwaway.new(root)
@@ -278,9 +283,9 @@ def planted_processes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def unpacked(paths: Paths, commit: str, name: str) -> Path:
     """A commit's files in a folder of their own."""
     folder = paths.working / name / commit
+    folder.mkdir(parents=True, exist_ok=True)
     archive = git_bytes(paths.root, "archive", "--format=tar", commit)
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        extract(files, folder)
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)
     return folder
 
 

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 from asv.step_detect import detect_regressions, detect_steps
 
-from highway_bench.history import git
-from highway_bench.history.asv_pages import SCRIPTS, keep_measured, name_series
-from highway_bench.history.files import read_result, write_json
-from highway_bench.history.gaps import store_gap
-from highway_bench.history.gate import accepted_rises, gate, points_of_machines, recent_commits
-from highway_bench.history.limits import WINDOW
-from highway_bench.history.lines import LEVEL, lines_of, rises
+from highway_bench.history import WINDOW, git
+from highway_bench.history.asv_pages import SCRIPTS, adapt_pages, keep_measured
+from highway_bench.history.files import read_json, read_result, write_json
+from highway_bench.history.gate import gate
+from highway_bench.history.lines import LEVEL, accepted_rises, lines_of, points_of_machines, recent_commits, rises
 from highway_bench.history.paths import Paths
 from highway_bench.history.publish import publish
+from highway_bench.history.verdicts import store_gap
 
 ROOT = Path(__file__).resolve().parents[2]
 STEP = "blocks.Depths.track_ratio"
@@ -41,11 +40,11 @@ def test_a_slow_down_of_seven_percent_over_two_commits_is_on_the_page_and_in_the
     (finding,) = gate(throwaway.paths).findings
     publish(throwaway.paths, scripts=False)
     html = throwaway.paths.html
-    (listed,) = json.loads((html / "regressions.json").read_text())["regressions"]
+    (listed,) = read_json(html / "regressions.json")["regressions"]
     assert listed[0] == finding.rise.of.name == f"{STEP}('highway', 10)"
     assert (html / listed[1]).is_file()
     (jump,) = listed[6]
-    index = json.loads((html / "index.json").read_text())
+    index = read_json(html / "index.json")
     blamed = [index["revision_to_hash"][str(revision)] for revision in jump[:2]]
     assert blamed == [finding.rise.good, finding.rise.commit]
     assert set(blamed) < set(throwaway.commits[5:8])
@@ -59,7 +58,7 @@ def test_what_the_gate_calls_clean_is_not_on_the_page(throwaway, write_point) ->
     planted_points(throwaway, write_point, [*FLAT, *[1.07] * (WINDOW + LEVEL + 1)])
     assert not gate(throwaway.paths).findings
     publish(throwaway.paths, scripts=False)
-    assert json.loads((throwaway.paths.html / "regressions.json").read_text()) == {"regressions": []}
+    assert read_json(throwaway.paths.html / "regressions.json") == {"regressions": []}
 
 
 def test_a_commit_without_a_point_is_labelled_and_the_grid_shows_the_series_that_grew_most(
@@ -71,7 +70,7 @@ def test_a_commit_without_a_point_is_labelled_and_the_grid_shows_the_series_that
     planted_points(throwaway, write_point, [1.2])
     published = publish(throwaway.paths, scripts=False)
     assert published.lines == [f"no point: {broken[:8]} does not import: x"]
-    index = json.loads((throwaway.paths.html / "index.json").read_text())
+    index = read_json(throwaway.paths.html / "index.json")
     assert index["revision_to_hash"][str(index["tags"][f"{broken[:8]} does not import"])] == broken
     graph = json.loads((throwaway.paths.html / f"graphs/summary/{STEP}.json").read_text())
     assert [ratio for _, ratio in graph] == pytest.approx([1.0, 1.001, 1.2], abs=1e-3)
@@ -81,7 +80,7 @@ def test_asvs_own_search_finds_nothing_in_the_committed_points_that_the_gate_cal
     if git.is_shallow(ROOT):
         pytest.skip("a shallow clone")
     paths = Paths.of(ROOT)
-    order = {commit: number for number, commit in enumerate(git.line_of(ROOT))}
+    order = git.line_of(ROOT)
     suite, accepted = paths.suite(), accepted_rises(paths, order)
     searched = 0
     for environments in points_of_machines(paths.results, order).values():
@@ -107,14 +106,13 @@ def test_only_what_has_a_point_is_listed(tmp_path: Path, write_point) -> None:
     every = {"params": [["'highway'", "'new'", "'plain'"], ["10", "50", "100"]], "param_names": ["block", "depth"]}
     write_json(tmp_path / "benchmarks.json", {"version": 2, **dict.fromkeys((*rows, "blocks.New.track_ratio"), every)})
     keep_measured(tmp_path / "benchmarks.json", [result])
-    listed = json.loads((tmp_path / "benchmarks.json").read_text())
+    listed = read_json(tmp_path / "benchmarks.json")
     assert listed.keys() == {"version", STEP}
     assert listed[STEP]["params"] == [["'highway'", "'plain'"], ["10"]]
 
 
 def test_scripts_of_another_asv_keep_their_names_and_say_so(tmp_path: Path) -> None:
-    write_json(tmp_path / "index.json", {"benchmarks": {}})
-    for name in SCRIPTS:
+    for name, _, _ in SCRIPTS:
         (tmp_path / name).write_text("other")
-    assert "internal names" in name_series(tmp_path, Paths.of(ROOT).suite())
-    assert {(tmp_path / name).read_text() for name in SCRIPTS} == {"other"}
+    assert "internal names" in adapt_pages(tmp_path)
+    assert {(tmp_path / name).read_text() for name, _, _ in SCRIPTS} == {"other"}

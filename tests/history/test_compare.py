@@ -11,22 +11,21 @@ from typer.testing import CliRunner, Result
 
 import highway_bench.history.compare as comparing
 from highway_bench.cli import app
-from highway_bench.cli.history.noise import pairs_needed
+from highway_bench.cli.history.compare import pairs_needed
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.builds import path_of
 from highway_bench.history.compare import Compared, Precision, StepChange, ValueChange, compare, compare_counts
 from highway_bench.history.paths import Paths
-from highway_bench.history.suite.process import CellLacking, RequestFailed
 from highway_bench.history.suite.series import BY_NAME, HistoryCell
 
 CELLS = [HistoryCell("highway", "dense", 10), HistoryCell("plain", "dense", 10)]
 ABSENT = HistoryCell("absent", "dense", 10)
 
 
-def test_the_planted_ratio_is_measured_in_fresh_pairs(planted, planted_processes) -> None:
-    first, lines = planted.commits[0], []
+def test_the_planted_ratio_is_measured_in_fresh_pairs(copy, planted_processes) -> None:
+    first, lines = copy.commits[0], []
     cells = [*CELLS, ABSENT, CELLS[0]]
-    slower, same, absent = compare(planted.paths, first, "HEAD", cells, report=lines.append)
+    slower, same, absent = compare(copy.paths, first, "HEAD", cells, report=lines.append)
     assert (slower.change(0.98), same.change(0.98)) == (StepChange.SLOWER, StepChange.NEITHER)
     assert slower.ratio().value == pytest.approx(1.5, 0.01)
     assert slower.waited == pytest.approx(1 - 1 / 1.1)
@@ -34,11 +33,14 @@ def test_the_planted_ratio_is_measured_in_fresh_pairs(planted, planted_processes
     assert len(slower.seconds[0]) == len(slower.seconds[1]) >= 8 * 20
     assert len(planted_processes) == 16
     assert len(set(planted_processes)) == 2  # a folder a commit
-    assert (absent.reason, absent.ratios) == ("unknown block 'absent'", [])
+    assert (absent.reason, absent.failed, absent.ratios) == ("unknown block 'absent'", False, [])
     assert lines[-1] == "8 pairs of processes, 2 of 3 cells"
+    copy.commit("a block that fails", plain={"broken": 1})
+    slower, failed = compare(copy.paths, first, "HEAD", CELLS)
+    assert (slower.reason, failed.reason, failed.failed) == ("", "RuntimeError: planted", True)
 
 
-def test_pairs_are_added_until_the_interval_is_narrow_or_time_is_up(planted, monkeypatch) -> None:
+def test_pairs_are_added_until_the_interval_is_narrow_or_time_is_up(planted, planted_processes, monkeypatch) -> None:
     ratios = iter(100 * [0.9, 1.1])
     monkeypatch.setattr(comparing, "one_pair", lambda sides, one, order: one.ratios.append(next(ratios)))
     (wide,) = compare(planted.paths, "HEAD", "HEAD", CELLS[:1], precision=Precision(most=30, half_width=0.05))
@@ -157,36 +159,17 @@ def test_a_cell_that_failed_is_named_and_is_no_success(compared, command: str) -
     assert compared(every[:2], command=command).exit_code == 0
 
 
-def test_a_request_that_fails_is_no_cell_that_is_lacking(planted, monkeypatch) -> None:
-    def one_pair(sides, one, order) -> None:
-        if one.cell == CELLS[1]:
-            raise RequestFailed("out of memory")
-        if one.cell == ABSENT:
-            raise CellLacking("unknown block")
-        one.ratios.append(1.0)
-
-    monkeypatch.setattr(comparing, "one_pair", one_pair)
-    every = compare(planted.paths, "HEAD", "HEAD", [*CELLS, ABSENT], precision=Precision(least=6, most=6))
-    assert [(one.reason, one.failed) for one in every] == [
-        ("", False),
-        ("out of memory", True),
-        ("unknown block", False),
-    ]
-
-
-def test_nothing_in_common(planted, planted_processes) -> None:
-    with pytest.raises(NothingMeasured):
-        compare(planted.paths, "HEAD~1", "HEAD", [ABSENT])
-
-
-def test_no_cell(planted) -> None:
-    with pytest.raises(BadInput, match="no cell to compare: name a --block"):
-        compare(planted.paths, "HEAD~1", "HEAD", [])
-
-
-def test_too_few_pairs(planted) -> None:
-    with pytest.raises(BadInput, match="6 pairs"):
-        compare(planted.paths, "HEAD~1", "HEAD", CELLS, precision=Precision(least=5))
+@pytest.mark.parametrize(
+    ("cells", "least", "error", "message"),
+    [
+        ([ABSENT], 8, NothingMeasured, "no cell can be compared"),
+        ([], 8, BadInput, "no cell to compare: name a --block"),
+        (CELLS, 5, BadInput, "6 pairs"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(planted, planted_processes, cells, least, error, message) -> None:
+    with pytest.raises(error, match=message):
+        compare(planted.paths, "HEAD~1", "HEAD", cells, precision=Precision(least=least))
 
 
 def test_a_package_in_a_src_folder_is_found_first(tmp_path) -> None:

@@ -15,15 +15,14 @@ from typer.testing import Result as Invoked
 
 from highway_bench.cli import app
 from highway_bench.cli.history.gate import table_row
-from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.errors import BadInput
 from highway_bench.history.compare import Compared
-from highway_bench.history.files import MACHINE, Point, Result
+from highway_bench.history.files import MACHINE, Point, Result, read_json, write_json
 from highway_bench.history.gate import gate, rises_to_list, verdict_on
-from highway_bench.history.lines import Followed, Rise, lines_of, rises
-from highway_bench.history.paths import Paths
+from highway_bench.history.lines import SuspectedRegression, TrackedSeries, lines_of, rises
 from highway_bench.history.suite.process import RequestFailed
-from highway_bench.history.suite.series import SERIES, HistoryCell, Suite
-from highway_bench.history.verdicts import FOLDER, GateVerdict
+from highway_bench.history.suite.series import SERIES, HistoryCell, Series, Suite
+from highway_bench.history.verdicts import VERDICTS, GateVerdict
 from highway_bench.provenance.git import git
 
 SLOWER, HEAVIER, WORSE = 2, 3, 4  # which commits of ``planted``
@@ -41,29 +40,23 @@ def report(planted):
 def no_verdicts(planted):
     """Each test times again."""
     yield
-    for folder in planted.paths.results.glob(f"*/{FOLDER}"):
+    for folder in planted.paths.results.glob(f"*/{VERDICTS}"):
         shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize(
-    ("series", "block", "number", "verdict"),
-    [
-        ("ratio", "highway", SLOWER, GateVerdict.UNDECIDED),  # a proposal, which nothing timed again
-        ("peak_bytes", "plain", HEAVIER, GateVerdict.REGRESSION),
-        ("log_loss", "highway", WORSE, GateVerdict.REGRESSION),
-    ],
-)
-def test_a_planted_change_is_flagged_at_its_commit(planted, report, series, block, number, verdict) -> None:
-    found = [one for one in report.findings if (one.rise.of.series.name, one.rise.of.cell.block) == (series, block)]
-    assert found
-    assert {one.rise.commit for one in found} == {planted.commits[number]}
-    assert {one.rise.good for one in found} == {planted.commits[number - 1]}
-    assert {one.verdict for one in found} == {verdict}
-
-
-def test_nothing_else_is_flagged(report) -> None:
-    flagged = {(one.rise.of.series.name, one.rise.of.cell.block) for one in report.findings}
-    assert flagged == {("ratio", "highway"), ("peak_bytes", "plain"), ("log_loss", "highway")}
+def test_planted_changes_are_flagged_at_their_commits_and_nothing_else(planted, report) -> None:
+    flagged = {
+        (one.rise.of.series, one.rise.of.cell.block, one.rise.good, one.rise.commit, one.verdict)
+        for one in report.findings
+    }
+    assert flagged == {
+        (series, block, planted.commits[number - 1], planted.commits[number], verdict)
+        for series, block, number, verdict in (
+            (TIME, "highway", SLOWER, GateVerdict.UNDECIDED),  # a proposal, which nothing timed again
+            (PEAK, "plain", HEAVIER, GateVerdict.REGRESSION),
+            (LOSS, "highway", WORSE, GateVerdict.REGRESSION),
+        )
+    }
     assert report.judged >= 30
     assert not report.lost
 
@@ -104,36 +97,27 @@ def test_a_comparison_that_fails_leaves_its_series_undecided(planted, planted_pr
     assert remark == "0 pairs of processes until the time was up, of at least 6"
 
 
-def test_only_machines_that_were_measured_at_head_are_judged(planted, tmp_path) -> None:
+def test_only_machines_that_were_measured_at_head_are_judged(copy) -> None:
     """A count that rose on another machine, and was mended since, must not fail the gate for ever."""
-    root = tmp_path / "copy"
-    shutil.copytree(planted.root, root)
-    paths = Paths.of(root)
-    own, other = paths.results / planted.machine.name, paths.results / "other-box"
+    own, other = copy.paths.results / copy.machine.name, copy.paths.results / "other-box"
     for number in (0, 1):  # points of an older torch
-        (path,) = own.glob(f"{planted.commits[number][:8]}-*.json")
-        old = json.loads(path.read_text()) | {"env_name": "old"}
-        path.with_name(f"{path.name[:8]}-old.json").write_text(json.dumps(old))
+        (path,) = own.glob(f"{copy.commits[number][:8]}-*.json")
+        write_json(path.with_name(f"{path.name[:8]}-old.json"), read_json(path) | {"env_name": "old"})
     shutil.copytree(own, other)
     for path in other.glob("*.json"):
-        data = json.loads(path.read_text())
-        if path.name == MACHINE:
-            data["machine"] = "other-box"
-        else:
-            data["params"]["machine"] = "other-box"
-        path.write_text(json.dumps(data))
-    both = gate(paths)
-    assert both.machines == [planted.machine.name, "other-box"]
-    assert both.lines == []
-    (head,) = other.glob(f"{planted.commits[-1][:8]}-*.json")
-    values = head.read_text()
+        data = read_json(path)
+        (data if path.name == MACHINE else data["params"])["machine"] = "other-box"
+        write_json(path, data)
+    both = gate(copy.paths)
+    assert (both.machines, both.lines) == ([copy.machine.name, "other-box"], [])
+    (head,) = other.glob(f"{copy.commits[-1][:8]}-*.json")
+    data = read_json(head)
     head.unlink()
-    one = gate(paths)
-    assert one.machines == [planted.machine.name]
-    assert {finding.rise.of.machine for finding in one.findings} == {planted.machine.name}
+    one = gate(copy.paths)
+    assert one.machines == [copy.machine.name] == list({finding.rise.of.machine for finding in one.findings})
     assert one.lines == ["other-box: not measured at HEAD, last 1 commits before; not judged"]
-    head.with_name(f"{head.name[:8]}-old.json").write_text(json.dumps(json.loads(values) | {"env_name": "old"}))
-    assert gate(paths).machines == both.machines
+    write_json(head.with_name(f"{head.name[:8]}-old.json"), data | {"env_name": "old"})
+    assert gate(copy.paths).machines == both.machines
 
 
 @pytest.mark.parametrize(
@@ -146,17 +130,14 @@ def test_only_machines_that_were_measured_at_head_are_judged(planted, tmp_path) 
         ({".*": 5}, "is no object of patterns"),
     ],
 )
-def test_an_accepted_rise_that_cannot_be_is_one_line(planted, tmp_path, accepted, message) -> None:
-    root = tmp_path / "copy"
-    shutil.copytree(planted.root, root)
+def test_an_accepted_rise_that_cannot_be_is_one_line(copy, accepted, message) -> None:
     if accepted == {".*": "aside"}:
-        who = ("-c", "user.name=a", "-c", "user.email=a@b")
-        accepted = {".*": git(root, *who, "commit-tree", "HEAD^{tree}", "-m", "aside")}
-    configuration = json5.loads((root / "asv.conf.json").read_text()) | {"regressions_first_commits": accepted}
-    (root / "asv.conf.json").write_text(json.dumps(configuration))
-    git(root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "accepted")
+        accepted = {".*": copy.git("commit-tree", "HEAD^{tree}", "-m", "aside")}
+    configuration = json5.loads((copy.root / "asv.conf.json").read_text()) | {"regressions_first_commits": accepted}
+    copy.write("asv.conf.json", json.dumps(configuration))
+    copy.git("commit", "-qam", "accepted")
     with pytest.raises(BadInput, match=message):
-        gate(Paths.of(root))
+        gate(copy.paths)
 
 
 def test_a_proposal_that_is_not_slower_is_no_regression(planted, planted_processes, monkeypatch) -> None:
@@ -174,21 +155,6 @@ def test_a_window_leaves_old_regressions_out(planted) -> None:
     assert {one.rise.commit for one in flagged} == {planted.commits[WORSE]}
 
 
-def test_nothing_measured_at_head_does_not_pass(throwaway) -> None:
-    throwaway.commit("start")
-    with pytest.raises(NothingMeasured):
-        gate(throwaway.paths)
-    throwaway.measure()
-    throwaway.commit("not measured")
-    with pytest.raises(NothingMeasured, match="HEAD"):
-        gate(throwaway.paths)
-    throwaway.write("highway_bench/__init__.py", "api = 1\n")
-    throwaway.measure()
-    with pytest.raises(BadInput, match="uncommitted changes"):
-        gate(throwaway.paths)
-    assert command(throwaway.paths, "--measure").exit_code == 2
-
-
 def command(paths, *words: str) -> Invoked:
     return CliRunner().invoke(app, ["history", "gate", "--no-confirm", "--root", str(paths.root), *words])
 
@@ -196,17 +162,17 @@ def command(paths, *words: str) -> Invoked:
 def test_statuses_of_the_command(planted, throwaway) -> None:
     """0 no regression, 1 a regression, 2 bad input, 3 nothing measured, 5 undecided."""
     result = command(planted.paths, "--json")
-    assert result.exit_code == 1
+    assert (result.exit_code, "series regressed" in result.stderr) == (1, True)
     assert {one["commit"] for one in json.loads(result.stdout)["findings"]} == {
         planted.commits[number] for number in (SLOWER, HEAVIER, WORSE)
     }
-    assert "series regressed" in result.stderr
     assert command(planted.paths, "--window", "0").exit_code == 2
     throwaway.commit("start")
     assert command(throwaway.paths).exit_code == 3
     throwaway.measure()
     assert command(throwaway.paths).exit_code == 3  # nothing to compare it with
     throwaway.commit("same")
+    assert command(throwaway.paths).exit_code == 3  # HEAD has no point
     throwaway.measure()
     clean = command(throwaway.paths)
     assert (clean.exit_code, "no regression" in clean.output) == (0, True)
@@ -214,6 +180,9 @@ def test_statuses_of_the_command(planted, throwaway) -> None:
     throwaway.measure()
     undecided = command(throwaway.paths)
     assert (undecided.exit_code, "undecided" in undecided.output) == (5, True)
+    throwaway.write("highway_bench/__init__.py", "api = 1\n")
+    dirty = command(throwaway.paths, "--measure")
+    assert (dirty.exit_code, "uncommitted changes" in dirty.stderr) == (2, True)
 
 
 def test_a_series_that_fails_or_vanishes_at_head_does_not_pass(throwaway) -> None:
@@ -239,44 +208,51 @@ def line(*values: float, sd: float = math.nan, samples: int = 1) -> list[tuple[s
     return [(f"c{index}", Point(value, sd, samples)) for index, value in enumerate(values)]
 
 
-def found(series, values: list[tuple[str, Point]], recent: set[str] = ALL) -> list[Rise]:
-    return list(rises({Followed(series, CELL, "m", "name"): values}, recent))
+def found(series, values: list[tuple[str, Point]], recent: set[str] = ALL) -> list[SuspectedRegression]:
+    return list(rises({TrackedSeries(series, CELL, "m", "name"): values}, recent))
 
 
-def test_a_step_is_blamed_on_its_first_commit() -> None:
-    for after in ([1.05], [1.05, 1.05]):
-        (rise,) = found(TIME, line(*[1.0] * 6, *after))
-        assert (rise.commit, rise.good, rise.before, rise.trend) == ("c6", "c5", 1.0, False)
-        assert rise.change == pytest.approx(0.05)
-    assert not found(TIME, line(*[1.0] * 6, 2.0, 1.0))  # a spike
-    assert not found(TIME, line(*[1.0] * 6, 1.01))  # too little to time again
-    assert not found(TIME, line(*[1.0] * 6, 2.0), {"c5"})  # not measured at a recent commit
+SMALL_STEPS_DOWN = ((2.217, 2.15), (2.21, 2.14, 2.14), (2.21, 2.22, 2.21, 2.14, 2.15, 2.14))
+FLAT, UNEVEN = [1.0] * 6, [1.74, 1.75] * 4
+SPANS = [(better, after) for better in (1, 2, 3) for after in (1, 2, 5)]
 
 
-@pytest.mark.parametrize("after", [1, 2, 5])
-@pytest.mark.parametrize("better", [1, 2, 3])
-def test_an_improvement_does_not_hide_what_follows_it(better: int, after: int) -> None:
-    (rise,) = found(TIME, line(*[1.2] * 6, *[1.0] * better, *[1.10] * after))
-    assert (rise.commit, rise.before) == (f"c{6 + better}", 1.0)
-    assert not found(TIME, line(*[1.2] * 6, *[1.0] * better))
-    assert found(LOSS, line(*[6.0] * 6, *[5.0] * better, *[5.5] * after))
+@pytest.mark.parametrize(
+    ("series", "values", "first_bad", "before"),
+    [
+        (TIME, [*FLAT, 1.05], 6, 1.0),
+        (TIME, [*FLAT, 1.05, 1.05], 6, 1.0),
+        (TIME, [*FLAT, 2.0, 1.0], None, 0),  # a spike
+        (TIME, [*FLAT, 1.01], None, 0),  # too little to time again
+        # an improvement does not hide what follows it
+        *((TIME, [*[1.2] * 6, *[1.0] * better, *[1.1] * after], 6 + better, 1.0) for better, after in SPANS),
+        *((LOSS, [*[6.0] * 6, *[5.0] * better, *[5.5] * after], 6 + better, 5.0) for better, after in SPANS),
+        (TIME, [*[1.2] * 6, 1.0, 1.0], None, 0),
+        # nor a small step down the rise before it
+        *((TIME, [*UNEVEN, *after], 8, 1.745) for after in SMALL_STEPS_DOWN),
+        *((TIME, [*UNEVEN, *after, 1.74, 1.75], None, 0) for after in SMALL_STEPS_DOWN),
+        (PEAK, [5, 5, 5, 6, 6, 6, 6], 3, 5),
+        (PEAK, [5, 5, 6, 6, 5, 5], None, 0),  # taken back
+        (PEAK, [5, 5, 6, 5, 5, 6], 5, 5),  # and raised again
+    ],
+)
+def test_a_step_is_blamed_on_its_first_commit(
+    series: Series, values: list[float], first_bad: int | None, before: float
+) -> None:
+    steps = [one for one in found(series, line(*values)) if not one.trend]
+    if first_bad is None:
+        assert not steps
+        return
+    (rise,) = steps
+    assert (rise.commit, rise.good) == (f"c{first_bad}", f"c{first_bad - 1}")
+    assert rise.before == pytest.approx(before, abs=0.01)
+    assert rise.change == pytest.approx(values[-1] / rise.before - 1)
 
 
-@pytest.mark.parametrize("after", [(2.217, 2.15), (2.21, 2.14, 2.14), (2.21, 2.22, 2.21, 2.14, 2.15, 2.14)])
-def test_a_small_step_down_does_not_hide_the_rise_before_it(after: tuple[float, ...]) -> None:
-    (rise,) = found(TIME, line(*[1.74, 1.75] * 4, *after))
-    assert (rise.commit, rise.good) == ("c8", "c7")
-    assert rise.before == pytest.approx(1.745, abs=0.01)
-    assert not found(TIME, line(*[1.74, 1.75] * 4, *after, 1.74, 1.75))  # taken back
-
-
-def test_counts_that_rose_lately_are_seen_commits_later() -> None:
-    (rise,) = found(PEAK, line(5, 5, 5, 6, 6, 6, 6))
-    assert (rise.commit, rise.good, rise.before, rise.after) == ("c3", "c2", 5, 6)
-    assert not found(PEAK, line(5, 5, 6, 6, 5, 5))  # taken back
-    (rise,) = found(PEAK, line(5, 5, 6, 5, 5, 6))  # taken back, and raised again
-    assert (rise.commit, rise.good) == ("c5", "c4")
-    assert not found(PEAK, line(5, 5, 6, 6, 6, 6), {"c4", "c5"})  # long ago
+def test_what_rose_long_ago_or_was_not_measured_lately_is_left_out() -> None:
+    assert not found(PEAK, line(5, 5, 6, 6, 6, 6), {"c4", "c5"})
+    assert not found(TIME, line(*FLAT, 2.0), {"c5"})
+    assert not found(TIME, line(1.0, 1.008, 1.016, 1.024, 1.032))  # too few points for a trend
 
 
 def test_a_drift_of_one_per_cent_a_commit_is_proposed_and_noise_is_not() -> None:
@@ -354,6 +330,6 @@ def test_an_alarm_needs_a_bound_above_one_and_an_estimate_that_matters(
     ratios: list[float], verdict: GateVerdict
 ) -> None:
     compared = Compared(CELL, ratios, ([1.0], [1.0]), [2.5])
-    finding = verdict_on(Rise(Followed(TIME, CELL, "m", "name"), 1, 2, "b", "a"), compared)
+    finding = verdict_on(SuspectedRegression(TrackedSeries(TIME, CELL, "m", "name"), 1, 2, "b", "a"), compared)
     assert finding.verdict is verdict
     assert finding.waited == (pytest.approx(0.2) if finding.ratio else 0)

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from highway_bench.errors import NothingMeasured
-from highway_bench.history.environment import series_name
 from highway_bench.history.files import MACHINE, read_machine, read_result, read_results, use_present_names
 from highway_bench.history.gate import gate
-from highway_bench.history.machine import Machine, entry
+from highway_bench.history.machine import Machine, entry, series_name
 from highway_bench.history.measure import moved, stored
 from highway_bench.history.verdicts import GateVerdict
 from highway_bench.provenance import former_names, machine
 from highway_bench.provenance.machine import Processor
-
-from .conftest import Throwaway
 
 OLD, NEW = "cpu-amd-epyc-2c", "cpu-amd-epyc-f26m2-avx512-2c"
 BOOT = datetime(2027, 1, 2, tzinfo=UTC)
@@ -62,10 +58,9 @@ def test_what_is_measured_again_replaces_the_point_of_the_former_name(epyc, tmp_
     assert [one.path for one in read_results(tmp_path / "points")] == [new.path]
 
 
-def test_points_that_are_not_told_apart_are_judged_by_nothing(planted, tmp_path, epyc) -> None:
-    paths = Throwaway(shutil.copytree(planted.root, tmp_path / "copy", symlinks=True)).paths
-    (folder,) = (one for one in paths.results.iterdir() if one.is_dir())
-    for path in folder.rename(paths.results / OLD).glob("*.json"):
+def test_points_that_are_not_told_apart_are_judged_by_nothing(copy, epyc) -> None:
+    (folder,) = (one for one in copy.paths.results.iterdir() if one.is_dir())
+    for path in folder.rename(copy.paths.results / OLD).glob("*.json"):
         data = json.loads(path.read_text())
         if path.name == MACHINE:
             data = entry(OLD, None) | {"version": 1}
@@ -75,24 +70,22 @@ def test_points_that_are_not_told_apart_are_judged_by_nothing(planted, tmp_path,
                 row[data["result_columns"].index("started_at")] = at(-1)
         path.write_text(json.dumps(data))
     with pytest.raises(NothingMeasured):
-        gate(paths)
+        gate(copy.paths)
 
 
 @pytest.mark.parametrize(("ratio", "blocks"), [(3.0, set()), (4.5, {"highway"})])
 def test_a_machine_without_points_times_head_beside_the_last_good_commit(
-    planted, planted_processes, tmp_path, ratio, blocks
+    copy, planted_processes, ratio, blocks
 ) -> None:
-    repository = Throwaway(shutil.copytree(planted.root, tmp_path / "copy", symlinks=True))
-    repository.commit("not measured", highway={"ratio": ratio}, new={"ratio": 9.0})
-    repository.block("new")
-    repository.git("add", "-A")
-    repository.git("commit", "-q", "--amend", "--no-edit")
+    good = copy.commits[-1]
+    copy.block("new")
+    copy.commit("not measured", highway={"ratio": ratio}, new={"ratio": 9.0})
     here = Machine("cpu", entry("cpu-another-2c", None))
     with pytest.raises(NothingMeasured):
-        gate(repository.paths)
-    report = gate(repository.paths, here)
+        gate(copy.paths)
+    report = gate(copy.paths, here)
     assert {one.rise.of.cell.block for one in report.of(GateVerdict.REGRESSION)} == blocks
     assert report.findings == report.of(GateVerdict.REGRESSION)
     assert (report.machines, report.judged > 0) == ([here.name], True)
-    assert {one.rise.good for one in report.findings} <= {planted.commits[-1]}
-    assert planted.commits[-1][:8] in report.lines[-1]
+    assert {one.rise.good for one in report.findings} <= {good}
+    assert good[:8] in report.lines[-1]

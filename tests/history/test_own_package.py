@@ -11,7 +11,7 @@ from highway_bench.history.builds import NotBuilt, build, check_import
 from highway_bench.history.compare import compare_counts
 from highway_bench.history.init import write_history
 from highway_bench.history.paths import Paths
-from highway_bench.history.rewriting import follow_points
+from highway_bench.history.points import follow_points
 from highway_bench.history.suite.series import HistoryCell
 from tests.history.own_package import OwnPackage
 

@@ -12,19 +12,23 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from highway_bench.cli.stores import serve
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.history.files import MACHINE, result_paths
-from highway_bench.history.publish import link_report, publish
-from highway_bench.history.serve import HOST, address, server
+from highway_bench.history.files import MACHINE, read_json, result_paths, write_json, write_text
+from highway_bench.history.publish import publish
+from highway_bench.history.site import HOST, address, link_report, server
+
+from .conftest import Throwaway
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 GPU = "h100-standin"
-REPORT = '<!doctype html><html lang="en"><title>Report</title><body>{links}</body></html>'
 # Opens asv's page in a frame, does what a person would do, and leaves what it saw in its own document.
 PROBE = """<!doctype html><meta charset="utf-8"><body><iframe width=1200 height=800></iframe><pre id=seen></pre><script>
 const frame = document.querySelector("iframe"), seen = {};
@@ -88,40 +92,10 @@ main().catch(error => { document.getElementById("seen").textContent = JSON.strin
 </script>"""
 
 
-@pytest.fixture(scope="module")
-def reports(planted, tmp_path_factory: pytest.TempPathFactory):
-    """The folder of reports of a copy of ``planted`` with a second machine, and the result of publishing."""
-    root = tmp_path_factory.mktemp("pages") / "repository"
-    shutil.copytree(planted.root, root)
-    paths = type(planted.paths).of(root)
-    here, there = paths.results / planted.machine.name, paths.results / GPU
-    shutil.copytree(here, there)
-    machine = {"machine": GPU, "gpu": "NVIDIA H100"}
-    for path in [*result_paths(there), there / MACHINE]:
-        data = json.loads(path.read_text())
-        if path.name == MACHINE:
-            data |= machine
-        else:
-            data["params"] |= machine
-            row = data["results"]["blocks.Depths.track_ratio"]
-            row[0] = [value and 3 * value for value in row[0]]  # another machine's graph must differ
-        path.write_text(json.dumps(data))
-    (root / "reports/page").mkdir()
-    page = root / "reports/page/index.html"
-    page.write_text("")
-    done = publish(paths)
-    links = {"": "../asv/html/index.html"}
-    page.write_text(
-        REPORT.format(
-            links="".join(f'<a href="{html.escape(link)}">{name or "History"}</a> ' for name, link in links.items())
-        )
-    )
-    return root / "reports", done
-
-
-@pytest.fixture
-def serving(reports):
-    with server(reports[0]) as one:
+@contextmanager
+def serving(reports: Path) -> Iterator[ThreadingHTTPServer]:
+    """A server of the pages in a folder."""
+    with server(reports) as one:
         thread = threading.Thread(target=one.serve_forever, daemon=True)
         thread.start()
         yield one
@@ -129,14 +103,65 @@ def serving(reports):
         thread.join()
 
 
-def offline(done) -> None:
-    """Skip the test if npm could not be reached."""
-    reasons = [line for line in done.lines if "public networks" in line]
+@pytest.fixture
+def pages(tmp_path: Path) -> Iterator[ThreadingHTTPServer]:
+    """A server of a report and a history; the first's folder is a link, as on another disk."""
+    reports, disk = tmp_path / "reports", tmp_path / "disk"
+    (reports / "asv/html").mkdir(parents=True)
+    disk.mkdir()
+    (reports / "page").symlink_to(disk)
+    for page in (reports / "page/index.html", reports / "asv/html/index.html"):
+        page.write_text("page")
+    for file in (tmp_path / "secret.txt", reports / "results.sqlite", reports / "asv/secret.json"):
+        file.write_text("secret")
+    (disk / "secret.txt").symlink_to(tmp_path / "secret.txt")
+    (disk / "loop").symlink_to(disk / "loop")
+    with serving(reports) as one:
+        yield one
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+def test_pages_in_a_browser_without_network(copy: Throwaway, tmp_path: Path) -> None:
+    here, there = copy.paths.results / copy.machine.name, copy.paths.results / GPU
+    shutil.copytree(here, there)
+    machine = {"machine": GPU, "gpu": "NVIDIA H100"}
+    for path in [*result_paths(there), there / MACHINE]:
+        data = read_json(path)
+        if path.name == MACHINE:
+            data |= machine
+        else:
+            data["params"] |= machine
+            row = data["results"]["blocks.Depths.track_ratio"]
+            row[0] = [value and 3 * value for value in row[0]]  # another machine's graph must differ
+        write_json(path, data)
+    reasons = [line for line in publish(copy.paths).lines if "public networks" in line]
     if reasons:
         pytest.skip(reasons[0])
+    machines, names = [copy.machine.name, GPU], ["highway", "plain"]
+    probe = copy.root / "reports/page/probe.html"
+    write_text(probe, PROBE.replace("MACHINES", json.dumps(machines)).replace("BLOCKS", json.dumps(names)))
+    with serving(copy.root / "reports") as one:
+        document, said = browse(f"{address(one)}page/probe.html", tmp_path)
+    match = re.search(r"<pre id=\"seen\">(.*?)</pre>", document, re.DOTALL)
+    assert match, document[-500:]
+    seen = json.loads(html.unescape(match[1]))
+    assert "error" not in seen, seen
+    assert seen["tiles"] >= 15
+    assert all(seen["blocks"][name] > 50 for name in names), seen
+    assert {"NVIDIA H100", "none", *machines} <= set(seen["buttons"])
+    assert GPU in seen["switched"][0]
+    assert copy.machine.name not in seen["switched"][0]
+    assert seen["switched"][1] > 50
+    assert seen["switched"][2] != seen["switched"][3]
+    assert "peak memory · plain · dense · 10 layers" in seen["regressions"]
+    assert "track_" not in seen["regressions"]
+    assert seen["title"] == "step time · dense"
+    assert seen["empty"] == []  # neither an empty frame nor a dialog
+    assert said == ""
+    assert len(list((copy.paths.html / "vendor").glob("*LICEN*"))) >= 4
 
 
-def browse(address: str, tmp_path: Path, *more: str) -> tuple[str, str]:
+def browse(page: str, tmp_path: Path) -> tuple[str, str]:
     """A page's document after its scripts have run, and the browser's console output."""
     done = subprocess.run(
         [
@@ -151,8 +176,8 @@ def browse(address: str, tmp_path: Path, *more: str) -> tuple[str, str]:
             "--enable-logging=stderr",
             "--window-size=1300,900",
             "--virtual-time-budget=60000",
-            *more,
-            address,
+            "--dump-dom",
+            page,
         ],
         capture_output=True,
         text=True,
@@ -164,166 +189,88 @@ def browse(address: str, tmp_path: Path, *more: str) -> tuple[str, str]:
     return done.stdout, said
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
-def test_pages_in_a_browser_without_network(reports, serving, planted, tmp_path: Path) -> None:
-    folder, done = reports
-    offline(done)
-    machines, names = [planted.machine.name, GPU], ["highway", "plain"]
-    probe = PROBE.replace("MACHINES", json.dumps(machines)).replace("BLOCKS", json.dumps(names))
-    (folder / "page/probe.html").write_text(probe)
-    document, said = browse(f"{address(serving)}page/probe.html", tmp_path, "--dump-dom")
-    match = re.search(r"<pre id=\"seen\">(.*?)</pre>", document, re.DOTALL)
-    assert match, document[-500:]
-    seen = json.loads(html.unescape(match[1]))
-    assert "error" not in seen, seen
-    assert seen["tiles"] >= 15
-    assert all(seen["blocks"][name] > 50 for name in names), seen
-    assert {"NVIDIA H100", "none", *machines} <= set(seen["buttons"])
-    assert GPU in seen["switched"][0]
-    assert planted.machine.name not in seen["switched"][0]
-    assert seen["switched"][1] > 50
-    assert seen["switched"][2] != seen["switched"][3]
-    assert "peak memory · plain · dense · 10 layers" in seen["regressions"]
-    assert "track_" not in seen["regressions"]
-    assert seen["title"] == "step time · dense"
-    assert seen["empty"] == []  # neither an empty frame nor a dialog
-    assert said == ""
-
-
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
-def test_the_report_leads_to_each_blocks_graph(reports, serving, tmp_path: Path) -> None:
-    _, done = reports
-    offline(done)
-    for name in ("highway", "plain"):
-        graph = f"asv/html/index.html#blocks.Depths.track_ratio?p-block={name}"
-        document, said = browse(f"{address(serving)}{graph}", tmp_path, "--dump-dom")
-        assert "blocks.Depths.track_ratio" in document
-        assert document.count("flot-base") >= 2  # the graph and its overview
-        assert said == ""
-    document, said = browse(address(serving), tmp_path, "--dump-dom")
-    assert "<title>Report</title>" in document
-    assert said == ""
-
-
-def test_no_page_asks_another_host(reports) -> None:
-    folder, done = reports
-    offline(done)
-    page = (folder / "asv/html/index.html").read_text()
-    assert re.findall(r'(?:src|href)="(https?://[^"]+\.(?:js|css))"', page) == []
-    assert "../../page/index.html" in page
-    assert len(list((folder / "asv/html/vendor").glob("*LICEN*"))) >= 4
-
-
-def test_only_the_pages_are_served_and_only_here(reports, serving) -> None:
-    assert serving.server_address[0] == "127.0.0.1"
+def test_folders_lead_to_their_pages_and_nothing_else_is_served(pages: ThreadingHTTPServer) -> None:
+    assert pages.server_address[0] == "127.0.0.1"
+    for path in ("", "page", "page/", "asv/html", "asv/html/"):
+        assert urllib.request.urlopen(address(pages) + path).read() == b"page"
     for path in (
-        "asv/.working/asv-run.conf.json",
         "results.sqlite",
-        "asv/html/../.working/asv-run.conf.json",
-        "page/%2e%2e/asv/.working/asv-run.conf.json",
+        "asv/secret.json",
+        "asv/html/../secret.json",
+        "page/%2e%2e/asv/secret.json",
+        "page/secret.txt",  # a link out of the pages
+        "page/loop",
+        "page/%00",
     ):
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(address(serving) + path)
+            urllib.request.urlopen(address(pages) + path)
 
 
-def test_other_names_of_this_machine_are_refused(serving) -> None:
-    """A page elsewhere that lets its own name point here must not read these pages through a browser."""
-    port = serving.server_address[1]
-    for host, status in {
-        f"127.0.0.1:{port}": 200,
-        f"localhost:{port}": 200,
+@pytest.mark.parametrize(
+    ("host", "status"),
+    {
+        "127.0.0.1": 200,
         "localhost:9999": 200,  # a tunnel
         "[::1]": 200,
         "evil.example": 421,
-        f"evil.example:{port}": 421,
+        "evil.example:80": 421,
         "127.0.0.1.evil.example": 421,
         "[": 421,
         "": 421,
-    }.items():
-        connection = http.client.HTTPConnection(HOST, port, timeout=60)
-        connection.putrequest("GET", "/page/index.html", skip_host=True)
-        connection.putheader("Host", host)
-        connection.endheaders()
-        assert connection.getresponse().status == status, host
-        connection.close()
-
-
-def test_a_link_does_not_lead_out_of_the_pages(tmp_path: Path) -> None:
-    """A folder of pages may be a link itself."""
-    (tmp_path / "secret.txt").write_text("secret")
-    (tmp_path / "disk").mkdir()
-    (tmp_path / "disk/index.html").write_text("page")
-    (tmp_path / "reports").mkdir()
-    (tmp_path / "reports/page").symlink_to(tmp_path / "disk")
-    (tmp_path / "disk/secret.txt").symlink_to(tmp_path / "secret.txt")
-    (tmp_path / "disk/loop").symlink_to(tmp_path / "disk/loop")
-    with server(tmp_path / "reports") as one:
-        thread = threading.Thread(target=one.serve_forever, daemon=True)
-        thread.start()
-        assert urllib.request.urlopen(address(one) + "page/index.html").read() == b"page"
-        for path in ("page/secret.txt", "page/loop", "page/%00"):
-            with pytest.raises(urllib.error.HTTPError, match="404"):
-                urllib.request.urlopen(address(one) + path)
-        one.shutdown()
-        thread.join()
+    }.items(),
+)
+def test_other_names_of_this_machine_are_refused(pages: ThreadingHTTPServer, host: str, status: int) -> None:
+    """A page elsewhere that lets its own name point here must not read these pages through a browser."""
+    connection = http.client.HTTPConnection(HOST, pages.server_address[1], timeout=60)
+    connection.putrequest("GET", "/page/index.html", skip_host=True)
+    connection.putheader("Host", host)
+    connection.endheaders()
+    assert connection.getresponse().status == status
+    connection.close()
 
 
 @pytest.mark.parametrize(
     ("error", "heard"), [(BrokenPipeError, False), (ConnectionResetError, False), (ValueError, True)]
 )
-def test_a_reader_who_leaves_is_no_error(tmp_path: Path, capsys, error, heard) -> None:
-    (tmp_path / "page").mkdir()
-    (tmp_path / "page/index.html").touch()
-    with server(tmp_path) as one:
-        try:
-            raise error("amid a page")
-        except error:
-            one.handle_error(None, ("127.0.0.1", 1))
+def test_a_reader_who_leaves_is_no_error(pages: ThreadingHTTPServer, capsys, error, heard) -> None:
+    try:
+        raise error("amid a page")
+    except error:
+        pages.handle_error(None, ("127.0.0.1", 1))
     assert ("amid a page" in capsys.readouterr().err) == heard
-
-
-def test_folders_lead_to_their_pages(reports, serving) -> None:
-    for path in ("", "page", "page/", "asv/html", "asv/html/"):
-        with urllib.request.urlopen(address(serving) + path) as response:
-            assert response.status == 200
 
 
 def test_the_link_to_the_report_is_put_there_once_both_are(tmp_path: Path) -> None:
     page, report = tmp_path / "asv/html/index.html", tmp_path / "page/index.html"
-    page.parent.mkdir(parents=True)
-    page.write_text('<ul><li id="nav-li-" class="active">Benchmarks</li></ul>')
+    write_text(page, '<ul><li id="nav-li-" class="active">Benchmarks</li></ul>')
     link_report(page)
     assert "Report" not in page.read_text()
-    report.parent.mkdir()
-    report.write_text("x")
+    write_text(report, "x")
     for _ in range(2):
         link_report(page)
         assert page.read_text().count("../../page/index.html") == 1
 
 
 def test_the_browser_finds_pages_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "page").mkdir()
-    (tmp_path / "page/index.html").write_text("x")
-    pages, servers = [], []
+    write_text(tmp_path / "page/index.html", "x")
+    seen, servers = [], []
 
     def browse(where: str) -> None:
         try:
-            pages.append(urllib.request.urlopen(where, timeout=60).read())
+            seen.append(urllib.request.urlopen(where, timeout=60).read())
         finally:
             threading.Thread(target=servers[0].shutdown).start()  # as Ctrl-C does; it would wait for itself here
 
     monkeypatch.setattr(
-        "highway_bench.history.serve.server", lambda *given: servers.append(server(*given)) or servers[0]
+        "highway_bench.history.site.server", lambda *given: servers.append(server(*given)) or servers[0]
     )
     monkeypatch.setattr("webbrowser.open", browse)
     serve(tmp_path, 0, browser=True)
-    assert pages == [b"x"]
+    assert seen == [b"x"]
 
 
-def test_nothing_to_serve(tmp_path: Path) -> None:
+def test_nothing_to_serve(tmp_path: Path, pages: ThreadingHTTPServer) -> None:
     with pytest.raises(NothingMeasured):
         server(tmp_path)
-    (tmp_path / "page").mkdir()
-    (tmp_path / "page/index.html").write_text("x")
-    with server(tmp_path) as first, pytest.raises(BadInput, match="port"):
-        server(tmp_path, first.server_address[1])
+    with pytest.raises(BadInput, match="port"):
+        server(tmp_path / "reports", pages.server_address[1])

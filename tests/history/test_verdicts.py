@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 from pathlib import Path
 
 import json5
@@ -13,17 +12,16 @@ import pytest
 from highway_bench.errors import BadInput
 from highway_bench.history.files import read_results
 from highway_bench.history.gate import gate
-from highway_bench.history.lines import Followed, Rise
+from highway_bench.history.lines import SuspectedRegression, TrackedSeries
 from highway_bench.history.paths import Paths
-from highway_bench.history.rewriting import follow_accepted, follow_points
+from highway_bench.history.points import follow_accepted, follow_points
 from highway_bench.history.suite.series import SERIES, HistoryCell
 from highway_bench.history.verdicts import GateVerdict, covering, read_verdicts, rename_commits, store_verdict
 from highway_bench.measure.statistics import IntervalEstimate
-from tests.history.conftest import Throwaway
 
 ORDER = {f"c{number}": number for number in range(12)}
-OF = Followed(SERIES[0], HistoryCell("plain", "dense", 10), "m", "blocks.Depths.track_ratio('plain', 10)", "py")
-JUDGED = Rise(OF, 1.0, 1.05, "c4", "c2", level=1.05)
+OF = TrackedSeries(SERIES[0], HistoryCell("plain", "dense", 10), "m", "blocks.Depths.track_ratio('plain', 10)", "py")
+JUDGED = SuspectedRegression(OF, 1.0, 1.05, "c4", "c2", level=1.05)
 RATIO = IntervalEstimate(1.01, 0.99, 1.02, 8)
 
 
@@ -64,11 +62,6 @@ def test_the_newest_verdict_counts_and_a_broken_one_is_named(tmp_path: Path) -> 
         covering(tmp_path, JUDGED, ORDER)
 
 
-@pytest.fixture
-def copy(planted, tmp_path: Path) -> Throwaway:
-    return Throwaway(shutil.copytree(planted.root, tmp_path / "copy", symlinks=True))
-
-
 def timed(report) -> set[tuple[GateVerdict, str]]:
     return {(one.verdict, one.remark) for one in report.findings if one.rise.of.series is SERIES[0]}
 
@@ -81,7 +74,6 @@ def test_a_gate_times_nothing_again(copy, planted_processes) -> None:
         assert timed(gate(copy.paths, copy.machine)) == {(GateVerdict.REGRESSION, f"judged at {head}")}
     assert timed(gate(copy.paths)) == {(GateVerdict.REGRESSION, f"judged at {head}")}  # another machine, with the files
     assert len(planted_processes) == started
-    copy.values = json.loads((copy.root / "highway_bench/values.json").read_text())
     copy.commit("refactoring")
     copy.measure()
     assert timed(gate(copy.paths, copy.machine)) == {(GateVerdict.REGRESSION, f"judged at {head}")}

@@ -1,7 +1,7 @@
-"""``highway-bench history``: one command a module."""
+"""``highway-bench history``: its commands."""
 
 from __future__ import annotations
 
-from highway_bench.cli.history import compare, gate, importing, init, noise, publish, run
+from highway_bench.cli.history import compare, gate, run
 
-__all__ = ["compare", "gate", "importing", "init", "noise", "publish", "run"]
+__all__ = ["compare", "gate", "run"]

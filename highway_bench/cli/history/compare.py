@@ -1,25 +1,38 @@
-"""``highway-bench history compare``: time two commits' steps in turn, and count what they do."""
+"""``highway-bench history compare`` and ``noise``: time two commits' steps in turn, or those of one with itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from statistics import median
+from statistics import median, stdev
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from highway_bench.cli._options import AsJson
-from highway_bench.cli._output import Printed, show, text_table
-from highway_bench.cli.history.left_out import Undecided, left_out_as_json, raise_failed, report_left_out
+from highway_bench.cli._output import Printed, notes, show, text_table
 from highway_bench.cli.history.options import BlockOption, DepthOption, Device, FamilyOption, Pairs, Root, chosen_cells
-from highway_bench.history.limits import MOST_PAIRS
+from highway_bench.errors import HighwayBenchError
+from highway_bench.history import MOST_PAIRS
 
 if TYPE_CHECKING:
-    from highway_bench.history.compare import Compared, ValueChange
+    from highway_bench.history.compare import Compared, Precision, ValueChange
+    from highway_bench.history.paths import Paths
+    from highway_bench.history.suite.series import HistoryCell
 
 SECONDS = 240.0  # in which cells are timed
+
+
+class ComparisonFailed(HighwayBenchError):
+    """A cell failed at one of the commits, or is slower or larger at the second where none may be."""
+
+
+class Undecided(HighwayBenchError):
+    """The machine was too disturbed, or the time too short, to decide."""
+
+    exit_status = 5
 
 
 def compare(
@@ -45,11 +58,9 @@ def compare(
     By default at all cells that the gate judges. A cell is slower by the gate's rule: 2.5 % or more, with 99 %
     confidence for all cells together. Exits with status 1 if a cell failed, 4 if a commit cannot be built.
     """
-    from highway_bench.history.compare import EXCLUDED, Precision, StepChange, compare_counts, joint
-    from highway_bench.history.compare import compare as compare_commits
+    from highway_bench.history.compare import EXCLUDED, Precision, StepChange, compare_counts, joint, stored_values
     from highway_bench.history.machine import this_machine
     from highway_bench.history.paths import Paths
-    from highway_bench.history.stored import stored_values
     from highway_bench.history.suite.series import BY_NAME
 
     paths = Paths.of(root)
@@ -64,21 +75,14 @@ def compare(
     if not (block or family or depth):
         cells, counted = (list(suite.cells(BY_NAME[name], quick=True)) for name in ("ratio", "flop"))
     confidence = joint(len(cells))
-    every = compare_commits(
-        paths,
-        first,
-        second,
-        cells,
-        precision=Precision(
-            least=min(pairs, Precision().least),
-            most=pairs,
-            confidence=confidence,
-            seconds=SECONDS,
-            excluded=EXCLUDED if strict else None,
-        ),
-        device=here,
-        report=lambda line: typer.echo(line, err=True),
+    rule = Precision(
+        least=min(pairs, Precision().least),
+        most=pairs,
+        confidence=confidence,
+        seconds=SECONDS,
+        excluded=EXCLUDED if strict else None,
     )
+    every = timed(paths, first, second, cells, rule, here)
     counts = compare_counts(paths, first, second, counted, here)
     undecided = [one for one in every if not one.reason and len(one.ratios) < 2]
     for one in undecided:
@@ -96,6 +100,77 @@ def compare(
     raise_failed(left_out, slower, counts, strict=strict)
     if strict and undecided:
         raise Undecided(f"undecided: {'; '.join(one.cell.described(here) for one in undecided)}")
+
+
+def noise(
+    block: BlockOption = None,
+    family: FamilyOption = None,
+    depth: DepthOption = None,
+    pairs: Pairs = 12,
+    device: Device = None,
+    json: AsJson = False,
+    root: Root = Path("."),
+) -> None:
+    """Compare HEAD with itself, as the gate compares commits: how much pairs of processes differ by chance.
+
+    With that, how many pairs of processes make an interval of ± 2.5 %, which the gate needs to see a slow-down of 5 %.
+    Exits with status 1 if a cell failed.
+    """
+    from highway_bench.history.compare import Precision
+    from highway_bench.history.machine import this_machine
+    from highway_bench.history.paths import Paths
+
+    paths = Paths.of(root)
+    cells = chosen_cells(paths.suite(), block, family, depth)
+    rule = Precision(least=pairs, most=pairs)
+    compared, left_out = report_left_out(timed(paths, "HEAD", "HEAD", cells, rule, this_machine(device).device))
+    rows = [spread(one) for one in compared]
+    data = {"pairs": pairs, "cells": rows, "left_out": left_out_as_json(left_out)}
+    show(data, [noise_table(compared, rows, pairs)], as_json=json)
+    raise_failed(left_out)
+
+
+def timed(
+    paths: Paths, first: str, second: str, cells: Sequence[HistoryCell], rule: Precision, device: str
+) -> list[Compared]:
+    """The comparison of two commits at ``cells``, with a line on stderr for each pair of processes."""
+    from highway_bench.history.compare import compare
+
+    return compare(paths, first, second, cells, precision=rule, device=device, report=lambda line: notes([line]))
+
+
+def report_left_out(every: Sequence[Compared]) -> tuple[list[Compared], list[Compared]]:
+    """Print on stderr why each cell was left out; return the cells that were compared, and those."""
+    compared, left_out = [one for one in every if not one.reason], [one for one in every if one.reason]
+    notes(f"{'failed' if one.failed else 'left out'}: {one.cell}: {one.reason}" for one in left_out)
+    return compared, left_out
+
+
+def left_out_as_json(left_out: Sequence[Compared]) -> list[dict[str, object]]:
+    """The cells, each with the reason and whether it failed."""
+    return [{**one.cell._asdict(), "reason": one.reason, "failed": one.failed} for one in left_out]
+
+
+def raise_failed(
+    left_out: Sequence[Compared],
+    slower: Sequence[Compared] = (),
+    counts: Sequence[ValueChange] = (),
+    *,
+    strict: bool = False,
+) -> None:
+    """Raise ``ComparisonFailed`` with the cells that failed, the ``slower`` ones, and if ``strict``, those where a
+    count rose; if there are any."""
+    failed = [one.cell for one in left_out if one.failed]
+    named = {
+        "failed": failed + [one.cell for one in counts if isinstance(one.after, str)],
+        "slower": [one.cell for one in slower],
+        "higher counts": [
+            one.cell for one in counts if strict and not isinstance(one.after, str) and one.after > one.before
+        ],
+    }
+    texts = [f"{word}: {'; '.join(dict.fromkeys(map(str, cells)))}" for word, cells in named.items() if cells]
+    if texts:
+        raise ComparisonFailed("; ".join(texts))
 
 
 def as_dict(one: Compared, confidence: float) -> dict[str, object]:
@@ -172,3 +247,44 @@ def changes(title: str, values: Sequence[ValueChange], first: str, second: str) 
 def number(value: float) -> str:
     """A count in full, any other value with four digits."""
     return f"{value:,.0f}" if value.is_integer() else f"{value:.4g}"
+
+
+def noise_table(compared: Sequence[Compared], rows: Sequence[Mapping[str, float | int | str]], pairs: int) -> Printed:
+    """The spread of each cell."""
+    from highway_bench.history.compare import Precision
+
+    return text_table(
+        "HEAD relative to itself",
+        ["cell", "ratio", "sd of a pair", "pairs needed", "waited"],
+        [
+            [
+                str(one.cell),
+                f"{row['ratio']:.3f}",
+                f"{100 * float(row['sd']):.1f} %",
+                str(row["pairs_needed"]) if int(row["pairs_needed"]) <= Precision().most else "undecided",
+                f"{100 * one.waited:.0f} %",
+            ]
+            for one, row in zip(compared, rows, strict=True)
+        ],
+        note=f"sd over {pairs} pairs of processes; *pairs needed* for an interval of ± 2.5 % at 98 %, by which the "
+        f"gate judges a single series, undecided if these are more than {Precision().most}; *waited*: the share of the "
+        "wall time in which steps waited for a core, left out",
+    )
+
+
+def spread(one: Compared) -> dict[str, float | int | str]:
+    """A cell's spread over pairs of processes, and the pairs that the gate needs with it."""
+    sd = stdev(map(math.log, one.ratios))
+    return {**one.cell._asdict(), "ratio": one.ratio().value, "sd": sd, "pairs_needed": pairs_needed(sd)}
+
+
+def pairs_needed(sd: float) -> int:
+    """The fewest pairs whose interval of 98 % is ± 2.5 % or narrower, at least as many as the gate starts with."""
+    from scipy import stats
+
+    from highway_bench.history.compare import CONFIDENCE, LEAST, Precision
+
+    pairs = Precision().least
+    while stats.t.ppf(CONFIDENCE, pairs - 1) * sd / math.sqrt(pairs) > math.log(LEAST):
+        pairs += 1
+    return pairs

@@ -12,15 +12,15 @@ import typer
 
 from highway_bench.cli._options import AsJson
 from highway_bench.cli._output import Printed, bounds, show, text_table
-from highway_bench.cli.history.left_out import Undecided
+from highway_bench.cli.history.compare import Undecided
 from highway_bench.cli.history.options import Device, MachineName, Root
 from highway_bench.errors import HighwayBenchError
-from highway_bench.history.limits import WINDOW
+from highway_bench.history import WINDOW
 from highway_bench.terminal import finite
 
 if TYPE_CHECKING:
     from highway_bench.history.gate import GateFinding, GateReport
-    from highway_bench.history.lines import Followed
+    from highway_bench.history.lines import TrackedSeries
 
 
 class Regressed(HighwayBenchError):
@@ -104,7 +104,7 @@ def as_dict(report: GateReport) -> dict[str, object]:
     }
 
 
-def _of(followed: Followed) -> dict[str, object]:
+def _of(followed: TrackedSeries) -> dict[str, object]:
     return {"series": followed.series.name, **followed.cell._asdict(), "machine": followed.machine}
 
 

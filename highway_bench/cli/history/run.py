@@ -1,4 +1,4 @@
-"""``highway-bench history run``: measure this checkout, or a range of commits."""
+"""``highway-bench history init``, ``run``, ``import`` and ``publish``: from a package's first file to asv's pages."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import typer
 from highway_bench.cli._options import AsJson
 from highway_bench.cli._output import show
 from highway_bench.cli.history.options import Device, MachineName, Quick, Root
-from highway_bench.errors import HighwayBenchError
+from highway_bench.errors import BadInput, HighwayBenchError
 
 if TYPE_CHECKING:
     from highway_bench.history.measure import Measured
-
 
 FOR_ASV = (
     'asv compare and asv show need "results_dir": "reports/asv/results" in asv.conf.json, and '
@@ -25,6 +24,17 @@ FOR_ASV = (
 
 class SomeFailed(HighwayBenchError):
     """A benchmark failed; the other values are stored."""
+
+
+def init(json: AsJson = False, root: Root = Path(".")) -> None:
+    """Write what asv needs to follow the blocks and layers that this package's pyproject.toml names as entry points.
+
+    Commit the written files, then start with history run.
+    """
+    from highway_bench.history.init import write_history
+
+    written = write_history(root)
+    show({"written": written}, written, as_json=json)
 
 
 def run(
@@ -48,12 +58,11 @@ def run(
     Points are stored in reports/asv/results, to be committed. That of a tree with uncommitted changes is shown on the
     pages, and not stored.
     """
-    from highway_bench.errors import BadInput
     from highway_bench.history.git import has_git
     from highway_bench.history.machine import this_machine
     from highway_bench.history.measure import measure_here, measure_range
     from highway_bench.history.paths import Paths
-    from highway_bench.history.rewriting import follow_accepted, follow_points
+    from highway_bench.history.points import follow_accepted, follow_points
 
     if span and (commit or out):
         raise BadInput("--commit and --out are for this checkout's own point: give no range")
@@ -94,3 +103,49 @@ def measured_lines(measured: Measured) -> Iterator[str]:
         yield f"{commit[:8]}: {len(result.points):,} values in {result.path}"
     if measured.dirty:
         yield "uncommitted changes: this point is shown on the pages, and not stored"
+
+
+def import_folder(
+    folder: Annotated[
+        Path, typer.Argument(help="The folder that history run --out wrote, or one machine's folder in it.")
+    ],
+    commit: Annotated[str | None, typer.Option(help="The measured commit, for files that do not name it.")] = None,
+    json: AsJson = False,
+    root: Root = Path("."),
+) -> None:
+    """Import results that were measured elsewhere into reports/asv/results."""
+    from highway_bench.history.paths import Paths
+    from highway_bench.history.points import import_results
+
+    paths = Paths.of(root)
+    imported = import_results(paths, folder, commit)
+    written = [path.relative_to(paths.root) for path in imported.written]
+    show({"written": written, "lines": imported.lines}, [*written, *imported.lines], as_json=json)
+
+
+def publish(
+    site: Annotated[
+        Path | None, typer.Option(help="Also copy all pages into this folder, to be uploaded to a web host.")
+    ] = None,
+    json: AsJson = False,
+    root: Root = Path("."),
+) -> None:
+    """Write asv's pages into reports/asv/html.
+
+    With --site, also copy them, the report (highway-bench report) and the documentation (nox -s docs) into a folder.
+    """
+    from highway_bench.history.paths import Paths
+    from highway_bench.history.publish import publish as write_pages
+    from highway_bench.history.site import write_site
+
+    paths = Paths.of(root)
+    published = write_pages(paths)
+    index, lines = published.html / "index.html", list(published.lines)
+    if site is not None:
+        lines += write_site(published.html.parents[1], site, str(paths.configuration()["project"]))
+        index = site / "index.html"
+    show(
+        {"index": index, "machines": published.machines, "points": published.points, "lines": lines},
+        [*lines, f"{published.points} points of {', '.join(published.machines)}: {index}"],
+        as_json=json,
+    )

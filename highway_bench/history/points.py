@@ -1,28 +1,35 @@
-"""Import results that were measured elsewhere: on a GPU machine without git, or by someone else."""
+"""Points that get another place: measured elsewhere and imported, or of commits that were rewritten since.
+
+After a rebase or a squash, points follow commits whose files are equal, accepted rises those whose patch is.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from highway_bench.errors import BadInput, NothingMeasured
+from highway_bench.history import git
 from highway_bench.history.files import (
     MACHINE,
-    check_machine,
+    Result,
     copy_file,
+    differences,
     machine_folders,
     read_machine,
     read_result,
+    read_results,
     result_paths,
     write_json,
+    write_text,
 )
-from highway_bench.history.git import check_not_shallow, commit_of, date_of, line_of
 from highway_bench.history.machine import check_clash
-from highway_bench.history.paths import Paths
-from highway_bench.history.working_folder import exclusive
+from highway_bench.history.paths import CONFIGURATION, Paths, exclusive
+from highway_bench.history.verdicts import rename_commits
 
 NO_COMMIT = "0" * 40
 HASH = re.compile(r"[0-9a-f]{7,64}\Z")  # or its beginning; a branch may be another commit in the other checkout
@@ -45,16 +52,16 @@ def import_results(paths: Paths, folder: Path, commit: str | None = None) -> Imp
     files are checked before any is stored. Raises ``BadInput`` for a point that is stored already with other values:
     nothing stored is overwritten.
     """
-    check_not_shallow(paths.root)
+    git.check_not_shallow(paths.root)
     if not folder.is_dir():
         raise BadInput(f"{folder} is no folder")
     sources = [folder] if result_paths(folder) or (folder / MACHINE).is_file() else machine_folders(folder)
     if not any(map(result_paths, sources)):
         raise NothingMeasured(f"{folder} has no result files")
-    full = commit_of(paths.root, commit) if commit else None
+    full = git.commit_of(paths.root, commit) if commit else None
     ready: dict[Path, tuple[Path, dict[str, Any]]] = {}  # target → its source's folder, and the data to write
     imported = Imported()
-    on_line = set(line_of(paths.root))
+    on_line = set(git.line_of(paths.root))
     for source in sources:
         files = result_paths(source)
         # The folder may have been renamed while it was copied; the entry's name counts.
@@ -95,7 +102,8 @@ def checked_result(root: Path, path: Path, machine: Mapping[str, Any], full: str
     commit, and for one of another commit than ``full``.
     """
     result = read_result(path)
-    check_machine(result, machine)
+    if other := differences(result.data["params"], machine):
+        raise BadInput(f"{path} is of another machine than its {MACHINE} says: {other}")
     if not result.points:
         raise NothingMeasured(f"{path} has no value at all")
     environment = str(result.data["env_name"])
@@ -105,7 +113,70 @@ def checked_result(root: Path, path: Path, machine: Mapping[str, Any], full: str
         raise BadInput(f"{path} has the commit {result.commit!r}, which is no hash")
     if result.commit == NO_COMMIT and not full:
         raise BadInput(f"{path} does not name its commit: give it with --commit")
-    known = full if full and result.commit == NO_COMMIT else commit_of(root, result.commit)
+    known = full if full and result.commit == NO_COMMIT else git.commit_of(root, result.commit)
     if full and known != full:
         raise BadInput(f"{path} is of commit {known[:8]}, not of {full[:8]}: omit --commit")
-    return result.data | {"commit_hash": known, "date": date_of(root, known)}
+    return result.data | {"commit_hash": known, "date": git.date_of(root, known)}
+
+
+@exclusive
+def follow_points(paths: Paths) -> list[str]:
+    """Give each point that is not on HEAD's first-parent line to the oldest commit there with its files, with the
+    verdicts on it; a line for the points that moved, and one for those that did not.
+
+    Equal patches are not enough: on another base, a point would bring values of code that is gone.
+    """
+    line = git.line_of(paths.root)
+    lost = [result for result in read_results(paths.results) if result.commit not in set(line)]
+    if not lost:
+        return []
+    by_tree = {git.tree_of(paths.root, commit): commit for commit in reversed(line)}
+    renamed: dict[str, dict[str, str]] = {}
+    left = []
+    for result in lost:
+        commit = by_tree.get(_tree(paths, result))
+        target = result.path.with_name(f"{commit[:8]}-{result.data['env_name']}.json") if commit else None
+        if commit is None or target is None or target.exists():
+            left.append(result.commit[:8])
+            continue
+        tree = git.tree_of(paths.root, commit)
+        date = git.date_of(paths.root, commit)
+        write_json(target, result.data | {"commit_hash": commit, "date": date, "tree": tree})
+        result.path.unlink()
+        renamed.setdefault(result.path.parent.name, {})[result.commit] = commit
+    for machine, commits in renamed.items():
+        rename_commits(paths.results / machine, commits)
+    moved = [f"{old[:8]} to {new[:8]}" for commits in renamed.values() for old, new in commits.items()]
+    lines = [f"points followed rewritten commits with the same files: {', '.join(moved)}"] if moved else []
+    return lines + ([f"points of no commit on HEAD's first-parent line: {', '.join(left)}"] if left else [])
+
+
+def _tree(paths: Paths, result: Result) -> str:
+    """The hash of a point's files; empty where neither the point nor this clone has it."""
+    if "tree" in result.data:
+        return str(result.data["tree"])
+    with suppress(BadInput):
+        return git.tree_of(paths.root, result.commit)
+    return ""
+
+
+@exclusive
+def follow_accepted(paths: Paths) -> list[str]:
+    """Write into asv's configuration the rewritten commits of accepted rises; a line for each, and for each that has
+    none."""
+    line, lines = git.line_of(paths.root), []
+    path = paths.root / CONFIGURATION
+    for name in filter(None, set(paths.configuration()["regressions_first_commits"].values())):
+        found = None
+        with suppress(BadInput):  # this clone may not have the commit
+            commit = git.commit_of(paths.root, name)
+            if commit in line:
+                continue
+            patches = git.patches(paths.root, f"{commit}..HEAD")
+            found = patches.get(*git.patches(paths.root, f"{commit}^..{commit}"))
+        if found is None:
+            lines.append(f"{CONFIGURATION}: the accepted rise at {name[:8]} is at no commit of HEAD's line")
+            continue
+        write_text(path, path.read_text(encoding="utf-8").replace(name, found))
+        lines.append(f"{CONFIGURATION}: the accepted rise at {name[:8]} is at {found[:8]} now: commit it")
+    return lines
