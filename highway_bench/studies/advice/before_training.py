@@ -129,9 +129,9 @@ def start_cells(request: AdviceRequest, connection: Connection) -> list[Cell]:
     return [start.but(seed=seed) for seed in SEEDS]
 
 
-def at_start(cells: Sequence[Cell], measured: MeasuredCells) -> str:
+def at_start(cells: Sequence[Cell], measured: MeasuredCells) -> str | None:
     """Whether the starts of ``cells`` are ``in range``, or which of signal and gradient is not, or is ``mixed`` over
-    seeds; empty where none was measured."""
+    seeds; ``None`` where none was measured."""
 
     def verdict(cell: Cell, way: str) -> str:
         outside = (word for word in (EXPLODES, VANISHES) if measured.value(cell, f"{way}_{word}_at") is not None)
@@ -141,4 +141,4 @@ def at_start(cells: Sequence[Cell], measured: MeasuredCells) -> str:
     found = {way: {verdict(cell, way) for cell in ended} for way in WAYS}
     words = {way: verdicts.pop() if len(verdicts) == 1 else MIXED for way, verdicts in found.items()}
     outside = [f"{way} {word}" for way, word in words.items() if word != IN_RANGE]
-    return (", ".join(outside) or IN_RANGE) if ended else ""
+    return (", ".join(outside) or IN_RANGE) if ended else None
