@@ -89,7 +89,7 @@ def test_pre_norm_always_goes_on_and_is_first(ended: Halving) -> None:
     ("first", "second", "says"),
     [
         (ENDED, ENDED, "in range"),
-        ({}, {}, ""),
+        ({}, {}, None),
         ({}, ENDED, "in range"),
         (ENDED | {"signal_explodes_at": 9.0}, ENDED | {"signal_explodes_at": 11.0}, "signal explodes"),
         (
@@ -99,7 +99,7 @@ def test_pre_norm_always_goes_on_and_is_first(ended: Halving) -> None:
         ),
     ],
 )
-def test_a_start_in_words(ask: Ask, first: dict[str, float], second: dict[str, float], says: str) -> None:
+def test_a_start_in_words(ask: Ask, first: dict[str, float], second: dict[str, float], says: str | None) -> None:
     class GivenMetrics:
         def value(self, cell: Cell, metric: str) -> float | None:
             return (first, second)[cell.seed].get(metric)

@@ -89,18 +89,11 @@ def test_starts_and_blocks_that_a_layer_can_carry(layers: str, ask: Ask) -> None
     assert every[:3] == [("pre-norm", "depth-aware"), ("highway", "depth-aware"), ("highway-free", "depth-aware")]
 
 
-def test_options_of_the_data_replace_those_of_the_advice(ask: Ask) -> None:
-    for options, side in (({}, 14), ({"pooled": 1}, 28)):
-        assert ask(data="mnist-5k", data_options=options).data.dataset.input_shape == (1, side, side)
-
-
 def test_a_causal_layer_reads_a_text(layers: str, examples: str, ask: Ask, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text(TEXT)
     request = ask(f"{layers}:Causal", data=str(text))
     assert request.data.name == "language"
-    recipe = request.run(request.connections[0], 100, 0.01, 0).recipe
-    assert (recipe["optimiser"], recipe["warm_up"]) == ("adamw", 10)
     with pytest.raises(BadInput, match="reads later steps"):
         ask(f"{examples}:attention_and_mlp", data=str(text))
     text.write_text("a short text")
@@ -240,7 +233,6 @@ def test_sequences_train_with_adamw_and_others_with_sgd_unless_named(ask: Ask) -
         ("transformer", "sgd", "sgd"),
     ):
         request = ask(layer, data="mnist-5k", optimiser=named)
-        recipe = request.run(request.connections[0], 100, request.first_rates[0], 0).recipe
-        assert recipe["optimiser"] == optimiser
-        assert ("warm_up" in recipe, "clip" in recipe) == (optimiser == "adamw",) * 2
+        recipe = request.run(request.connections[0], 100, 0.1, 0).recipe
+        assert (recipe["optimiser"], recipe.get("warm_up")) == (optimiser, 10 if optimiser == "adamw" else None)
         assert request.first_rates == {"adamw": (0.01, 0.003, 0.001), "sgd": (0.3, 0.1, 0.03)}[optimiser]
