@@ -95,7 +95,7 @@ def finalists_table(advice: Advice) -> Shown:
         {
             "connection": str(one.connection),
             "verdict": relation(advice, one),
-            "loss against the best": difference(advice, one),
+            "loss against the best": NONE if (gap := advice.behind(one.connection)) is None else in_percent(gap),
             "final loss": three(one.loss),
             "test accuracy": NONE if one.test_accuracy is None else f"{three(100 * one.test_accuracy)} %",
             "does it train?": f"{one.learning}: {one.succeeded} of {one.runs} reach the threshold",
@@ -151,7 +151,7 @@ def _shown(name: str, title: str, rows: Sequence[Mapping[str, str]], hints: Mapp
 
 def relation(advice: Advice, one: ConnectionResult) -> str:
     """How a finalist compares: the best, a leader, or behind."""
-    if one.connection not in advice.finalists or advice.quality.best is None:
+    if advice.quality.best is None:
         return NONE
     behind = advice.behind(one.connection)
     if behind is not None:
@@ -161,12 +161,6 @@ def relation(advice: Advice, one: ConnectionResult) -> str:
     if one.learning == Learning.STALLS:
         return str(one.learning)
     return "a run failed" if one.reason else "diverged at a seed"
-
-
-def difference(advice: Advice, one: ConnectionResult) -> str:
-    """How far a finalist is behind the best."""
-    behind = advice.behind(one.connection)
-    return NONE if behind is None else in_percent(behind)
 
 
 def wide_rows(advice: Advice, results: Results) -> tuple[LayerKind, list[wide.WideRow]]:

@@ -226,9 +226,7 @@ class AdviceWork:
         left_out |= {" ".join(one): reason for one in fits[plan.connections :]}
         return asdict(plan) | {"connections": [list(one) for one in fits[: plan.connections]], "left_out": left_out}
 
-    def result(
-        self, connection: Connection, cells: Sequence[Cell], cost: Cost, at_start: str | None
-    ) -> ConnectionResult:
+    def result(self, connection: Connection, cells: Sequence[Cell], cost: Cost, start: str | None) -> ConnectionResult:
         """What was measured of one connection; ``cells`` are its longest runs."""
         losses, ended = self.measured.losses(cells), self.measured.values(cells, "final_loss")
         tests, succeeded = self.measured.values(cells, "test_accuracy"), self.measured.values(cells, "success").count(1)
@@ -246,5 +244,5 @@ class AdviceWork:
             succeeded=succeeded,
             test_accuracy=fmean(tests) if tests else None,
             reason=reasons[0] if reasons else None,
-            at_start=at_start,
+            at_start=start,
         )
