@@ -114,7 +114,7 @@ def test_finalists_that_diverge_are_none_to_take() -> None:
     [
         ([0.1, 0.1], 2, Learning.TRAINS),
         ([0.1, 0.3], 1, Learning.LEARNS),
-        ([2.2, 2.3], 0, Learning.STALLS),
+        ([2.2, 2.3], 0, Learning.FAILS),
         ([0.1, None], 1, Learning.UNSTABLE),
         ([None, None], 0, Learning.DIVERGES),
     ],

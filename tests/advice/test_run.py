@@ -54,7 +54,7 @@ def test_an_advice_and_the_same_again(run: Run, first: tuple[Advice, Any]) -> No
     assert {cell.task for cell in engine.cells} == {"trainability", "throughput", "memory", "propagation"}
     assert advice.verdict in set(QualityVerdict)
     assert {one.connection.block for one in advice.results} == {"pre-norm", "plain"}
-    assert all(one.learning != Learning.FAILED and one.cost.saved > 0 for one in advice.results)
+    assert all(one.learning != Learning.ERROR and one.cost.saved > 0 for one in advice.results)
     assert {one.at_start for one in advice.results} == {"in range"}  # two layers of 8 units
     assert advice.ladder == (1, 3)
     assert len(advice.finalists) in (2, 3, 4)
@@ -110,7 +110,7 @@ def test_a_seed_that_failed_says_nothing_about_its_network(
 
     monkeypatch.setattr(FinalRuns, "at_rates", one_fails)
     advice, _ = run()
-    result, *_ = (one for one in advice.results if one.learning == Learning.FAILED)
+    result, *_ = (one for one in advice.results if one.learning == Learning.ERROR)
     assert result.reason == "timeout: after 1 s"
     assert relation(advice, result) == "a run failed"
     assert (advice.exit_status, first[0].exit_status) == (1, 0)
@@ -196,4 +196,4 @@ def test_a_layer_of_ones_own_with_its_data_and_loss(layers: str, run: Run) -> No
     assert advice.about["layer"] == f"{layers}:fine"
     trained = [cell for cell in engine.cells if cell.task == "trainability"]
     assert {(cell.recipe["loss"], cell.dataset) for cell in trained} == {(f"{layers}:loss", "batches")}
-    assert all(one.learning != Learning.FAILED for one in advice.results)
+    assert all(one.learning != Learning.ERROR for one in advice.results)

@@ -50,9 +50,9 @@ class Learning(StrEnum):
     TRAINS = "trains"
     LEARNS = "learns"
     UNSTABLE = "unstable"
-    STALLS = "does not learn"
+    FAILS = "does not learn"
     DIVERGES = "diverges"
-    FAILED = "failed"
+    ERROR = "failed"
     LEFT_OUT = "left out"
 
 
@@ -69,7 +69,7 @@ def learning_of(losses: Sequence[float | None], succeeded: int, chance: float) -
     if succeeded == len(losses):
         return Learning.TRAINS
     learnt = math.fsum(ended) / len(ended) <= (1 - LEARNT) * chance
-    return Learning.LEARNS if learnt else Learning.STALLS
+    return Learning.LEARNS if learnt else Learning.FAILS
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def unfit(finalists: Iterable[Connection], results: Iterable[ConnectionResult]) 
     """The finalists that do not learn, where others do: none to use, however far their losses scatter."""
     finals = [one for one in results if one.connection in finalists]
     learns = any(one.learns for one in finals)
-    return {one.connection for one in finals if learns and one.learning == Learning.STALLS}
+    return {one.connection for one in finals if learns and one.learning == Learning.FAILS}
 
 
 @dataclass(frozen=True, repr=False)
@@ -233,7 +233,7 @@ class Advice(ShowsTables):
         """Does it train?"""
         named: dict[str, list[str]] = {}
         for one in sorted(self.results, key=lambda one: list(Learning).index(one.learning)):
-            within = f" within {one.steps:,} steps" if one.learning == Learning.STALLS else ""
+            within = f" within {one.steps:,} steps" if one.learning == Learning.FAILS else ""
             named.setdefault(f"{one.learning}{within}", []).append(str(one.connection))
         parts = [f"{words}: {listed(first_of(names, MOST_NAMED))}" for words, names in named.items()]
         return f"Does it train? {'; '.join(parts)}."

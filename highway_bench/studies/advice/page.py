@@ -38,18 +38,18 @@ OUTCOMES: Final = {
     Learning.TRAINS: TRAINS,
     Learning.LEARNS: LEARNS,
     Learning.UNSTABLE: DIVERGES,
-    Learning.STALLS: FAILS,
+    Learning.FAILS: FAILS,
     Learning.DIVERGES: DIVERGES,
-    Learning.FAILED: UNDECIDED,
+    Learning.ERROR: UNDECIDED,
 }
 BELOW: Final = f"{100 * LEARNT:g} % below that of the best constant prediction"
 EXPLAINED: Final = {
     Learning.TRAINS: "every one of its longest runs reached the success threshold of the data",
     Learning.LEARNS: f"the mean loss of its longest runs fell at least {BELOW}; not every run reached the threshold",
     Learning.UNSTABLE: "in its longest runs the loss of some seeds, not of all, stopped being finite",
-    Learning.STALLS: f"the mean loss of its longest runs did not fall {BELOW}",
+    Learning.FAILS: f"the mean loss of its longest runs did not fall {BELOW}",
     Learning.DIVERGES: "in its longest runs the loss of every seed stopped being finite",
-    Learning.FAILED: "a run ended with an error",
+    Learning.ERROR: "a run ended with an error",
     Learning.LEFT_OUT: "not trained, for the reason given",
 }
 
@@ -158,7 +158,7 @@ def relation(advice: Advice, one: ConnectionResult) -> str:
         return behind.relation
     if one.connection == advice.quality.best:
         return "lowest loss"
-    if one.learning == Learning.STALLS:
+    if one.learning == Learning.FAILS:
         return str(one.learning)
     return "a run failed" if one.reason else "diverged at a seed"
 

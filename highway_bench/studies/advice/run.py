@@ -235,7 +235,7 @@ class AdviceWork:
         return ConnectionResult(
             connection,
             self.request.widths[connection.block],
-            Learning.FAILED if reasons else learning,  # a run that failed says nothing about its network
+            Learning.ERROR if reasons else learning,  # a run that failed says nothing about its network
             cost,
             steps=int(cells[0].recipe["steps"]),
             rate=float(cells[0].recipe["rate"]),
