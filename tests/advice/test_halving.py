@@ -49,7 +49,7 @@ class GivenCells:
 def ended(ask: Ask) -> Halving:
     request, given = ask(block=("*",)), GivenCells(loss_of)
     plan = HalvingPlan(len(request.connections), 90, 3, 2)
-    halving = Halving(request, request.connections, plan, given)  # type: ignore[arg-type]
+    halving = Halving(request, request.connections, plan, given)
     while cells := halving.pending():
         halving.measured.measure(cells, "a rung")
     return halving
@@ -105,7 +105,7 @@ def test_a_start_in_words(ask: Ask, first: dict[str, float], second: dict[str, f
             return (first, second)[cell.seed].get(metric)
 
     request, given = ask(), GivenMetrics()
-    assert at_start(start_cells(request, request.connections[0]), given) == says  # type: ignore[arg-type]
+    assert at_start(start_cells(request, request.connections[0]), given) == says
 
 
 def test_a_start_is_that_of_the_trainings(ask: Ask) -> None:

@@ -249,4 +249,4 @@ class FinalRuns:
         step = self.halving.measured.value(cell, "step_seconds") or self.pace.step
         data = self.halving.request.data.dataset.load(seed=0)
         tested = min(len(data.train.inputs), 2_000) + len(data.test.inputs)
-        return step * (cell.recipe["steps"] + tested / cell.batch_size / 3) + self.pace.setup
+        return step * (self.halving.plan.ladder[-1] + tested / cell.batch_size / 3) + self.pace.setup
