@@ -96,7 +96,7 @@ def _check(option: Field[Any], value: Any) -> None:
         raise BadInput(f"{name} must be at least {minimum}, not {value}")
     if minimum is not None and value > GREATEST:
         raise BadInput(f"{name} must be at most {GREATEST}")
-    if scalar_of(option) is str and option.name not in ("family", "data", "loss") and not isinstance(value, str):
+    if scalar_of(option) is str and option.name not in ("family", "data") and not isinstance(value, str):
         raise BadInput(f"{name} must be a name, not {value!r}")
     if choices and value not in choices:
         raise UnknownName(name, value, choices)

@@ -8,9 +8,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from highway_bench.by_value import reference_to
 from highway_bench.cell import TARGETS
 from highway_bench.options import by_name, check_options, help_of, several, single
 from highway_bench.plan.selection import Selection
+from highway_bench.registry import reference_of
 from highway_bench.studies.advice.budget import LEAST_STEPS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,8 +46,11 @@ class AdviceOptions:
 
     @classmethod
     def of(cls, **words: Any) -> AdviceOptions:
-        """The options of these values; ``None`` is the default."""
+        """The options of these values; ``None`` is the default. Classes and functions get their names."""
         given = {name: value for name, value in words.items() if value is not None}
+        if "loss" in given:
+            loss = given["loss"]
+            given["loss"] = reference_of(loss) if isinstance(loss, str) else reference_to(loss)
         return cls(**given | {"block": Selection.of(block=given.get("block")).block})
 
     def __post_init__(self) -> None:

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from highway_bench.blocks import BlockGroup, blocks
-from highway_bench.by_value import reference_to
 from highway_bench.cell import Cell, StartName
 from highway_bench.data import fingerprint
 from highway_bench.errors import BadInput, UnknownName
@@ -25,7 +24,6 @@ from highway_bench.plan.data_choice import DataChoice, check_data, default_data,
 from highway_bench.plan.expand import joins
 from highway_bench.plan.settings import ADAMW, FIRST_ADAMW_RATES, FIRST_SGD_RATES
 from highway_bench.provenance import identity
-from highway_bench.registry import reference_of
 from highway_bench.source import SourceTree
 from highway_bench.studies.advice.options import AdviceOptions
 from highway_bench.studies.advice.own_code import check_joinable, constant_loss_under
@@ -206,9 +204,6 @@ def requested(layer: AnyLayer, *, depth: int, minutes: float, **options: Any) ->
     optimiser = given.optimiser or ("adamw" if family.kind == "sequence" else "sgd")
     if optimiser not in RECIPES:
         raise UnknownName("optimiser", optimiser, RECIPES)
-    loss: Any = given.loss
-    if loss is not None:
-        loss = reference_of(loss) if isinstance(loss, str) else reference_to(loss)
     remarks = list(family.remarks)
     if given.width not in (None, width):
         remarks.append(f"it does not take width {given.width}, and is measured at {width}")
@@ -221,7 +216,7 @@ def requested(layer: AnyLayer, *, depth: int, minutes: float, **options: Any) ->
         data=data,
         optimiser=optimiser,
         steps=given.steps,
-        loss=loss,
+        loss=given.loss,
         blocks=given.block,
         device=device,
         repetition=given.repetition,
