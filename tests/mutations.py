@@ -40,7 +40,7 @@ MUTATIONS = (
     Mutation("site.joins**0.25, (4 * site.joins) ** -0.25", "site.joins**0.5, (4 * site.joins) ** -0.25", "blocks"),
     Mutation("nn.init.orthogonal_(weight, gain=preserving)", "nn.init.orthogonal_(weight)", "families"),
     Mutation("GRID[max(0, index - 1) : index + 2]", "GRID[max(0, index - 2) : index + 2]", "decide"),
-    Mutation("losses[rate]), rate))[:LATER_TRIES]", "losses[rate]), -rate))[:1]", "advice"),
+    Mutation("self.by_loss(rung - 1, connection)[:LATER_TRIES]", "self.by_loss(rung - 1, connection)[:1]", "advice"),
     Mutation("np.arange(1, self.warm_up + 1) / (", "np.arange(0, self.warm_up) / (", "training"),
     Mutation("mean.lerp_(gradient, 1 - first)", "mean.lerp_(gradient, first)", "training"),
     Mutation("seen + kind * shorter", "seen + total * shorter", "data"),

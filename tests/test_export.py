@@ -14,8 +14,7 @@ import highway_bench as hb
 from highway_bench.blocks import blocks
 from highway_bench.cli import app
 from highway_bench.errors import BadInput
-from highway_bench.export.forms import PLAIN
-from highway_bench.export.text import ANY_DEPTH, WIDTH, plain_torch
+from highway_bench.export.text import ANY_DEPTH, PLAIN, WIDTH, plain_torch
 from highway_bench.report.choice.answers import plain_texts
 
 DEPTH, FEATURES = 5, 16

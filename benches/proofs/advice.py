@@ -38,11 +38,9 @@ from highway_bench.provenance.git import source_commit
 from highway_bench.report.columns import markdown_table
 from highway_bench.report.format import NONE, listed
 from highway_bench.results import Store
-from highway_bench.studies.advice.answer import Advice
-from highway_bench.studies.advice.connections import Connection
+from highway_bench.studies.advice.answer import Advice, Learning
 from highway_bench.studies.advice.finals import QualityVerdict, judged
-from highway_bench.studies.advice.learning import Learning
-from highway_bench.studies.advice.request import RULES
+from highway_bench.studies.advice.request import RULES, Connection
 from highway_bench.studies.advice.run import advise
 from highway_bench.studies.comparison.finals import alike, finals
 from highway_bench.studies.decide.part import dense, vision

@@ -18,8 +18,8 @@ from highway_bench.errors import BadInput
 from highway_bench.registry import make_importable
 from highway_bench.report.columns import shown_lines
 from highway_bench.results import Store
-from highway_bench.studies.advice import ADVICES
 from highway_bench.studies.advice.answer import Advice
+from highway_bench.studies.advice.options import ADVICES
 from highway_bench.studies.advice.page import finalists_table
 from highway_bench.studies.advice.run import advise
 

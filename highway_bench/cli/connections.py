@@ -5,33 +5,33 @@ The first two read the results that come with the package; ``advise`` measures a
 
 from __future__ import annotations
 
-import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from highway_bench.cell import TARGETS
 from highway_bench.cli._errors import Interrupted
 from highway_bench.cli._options import (
     AsJson,
     ClusterAddress,
     EngineName,
-    FamilyOptions,
     Layers,
     Plugins,
     WorkerCount,
-    assignments,
     engine_at,
+    with_options_of,
 )
 from highway_bench.cli._output import Printed, show, text_table
-from highway_bench.studies.advice import ADVICES
+from highway_bench.studies.advice.options import ADVICES, AdviceOptions
 
 if TYPE_CHECKING:
     from highway_bench.studies.advice.answer import Advice
+    from highway_bench.studies.advice.before_training import Fit
+    from highway_bench.studies.advice.request import AdviceRequest
 
 
 class For(StrEnum):
@@ -87,37 +87,12 @@ def export(
     show({"connection": connection, "depth": depth, "text": text}, text.removesuffix("\n"), as_json=json)
 
 
+@with_options_of(AdviceOptions)
 def advise(
     layer: Annotated[str, typer.Argument(help="Your layer as module:factory or FILE.py:factory, or a family.")],
     depth: Annotated[int, typer.Option(help="Layers that are joined.")],
     minutes: Annotated[float, typer.Option(help="The time for all measurements.")] = 10.0,
-    data: Annotated[
-        str | None,
-        typer.Option(
-            help="A data set, a text file, or data of your own as module:NAME; by default, by the layer's kind."
-        ),
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(help=f"What the targets of your own data are: {', '.join(TARGETS)}.")
-    ] = None,
-    data_option: Annotated[
-        list[str] | None, typer.Option(metavar="K=V", help="An option of the data set, such as pooled=1; repeatable.")
-    ] = None,
-    loss: Annotated[
-        str | None, typer.Option(help="A loss of your own, module:function of outputs and targets.")
-    ] = None,
-    optimiser: Annotated[
-        str | None, typer.Option(help="sgd or adamw; by default, adamw for sequences and sgd for others.")
-    ] = None,
-    steps: Annotated[int | None, typer.Option(help="Training steps of each final; by default, as many as fit.")] = None,
-    width: Annotated[int | None, typer.Option(help="Plain's width; others have as many parameters.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Items per step.")] = None,
-    block: Annotated[
-        list[str] | None, typer.Option(help="Only these blocks and pre-norm, wildcards too; by default, all.")
-    ] = None,
-    family_option: FamilyOptions = None,
-    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default, cuda if available.")] = None,
-    repetition: Annotated[int, typer.Option(min=0, help="Another number gives other seeds.")] = 0,
+    options: Mapping[str, Any] = MappingProxyType({}),
     out: Annotated[Path, typer.Option(help="The folder for the folders of advices.")] = ADVICES,
     engine: EngineName = "local",
     address: ClusterAddress = None,
@@ -133,23 +108,18 @@ def advise(
     Compares as many connections and starts as the minutes allow, lists the others, and writes a page. Results are
     stored, so after an interruption the same command resumes, and run again it gives the same answer.
     """
-    given = locals() | {
-        "block": block or (),
-        "data_options": assignments("--data-option", data_option),
-        "family_options": assignments("--family-option", family_option),
-    }
-    from highway_bench.studies.advice.request import requested
-
-    options = {name: given[name] for name in inspect.signature(requested).parameters if name != "layer"}
-    if dry_run:
-        print_preview(layer, options, plugin or (), workers, as_json=json)
-        return
     from highway_bench.studies.advice.run import advise as measure
+    from highway_bench.studies.advice.run import prepared
 
+    question = {"depth": depth, "minutes": minutes, **options}
+    if dry_run:
+        _, request, fitted = prepared(layer, plugin or (), workers, **question)
+        print_preview(request, fitted, as_json=json)
+        return
     try:
         advice = measure(
             layer,
-            **options,
+            **question,
             out=out,
             plugins=plugin or (),
             engine=engine_at(engine, address, workers),
@@ -174,21 +144,11 @@ def advised(advice: Advice) -> Iterator[Printed]:
     yield f"page: {advice.page}"
 
 
-def print_preview(layer: str, options: dict[str, Any], plugins: Any, workers: int | None, *, as_json: bool) -> None:
+def print_preview(request: AdviceRequest, fitted: Fit, *, as_json: bool) -> None:
     """Print what would be compared, and the memory of it."""
-    from highway_bench.plugins import load_plugins
     from highway_bench.provenance.free_memory import gib
-    from highway_bench.provenance.machine import cores
     from highway_bench.studies.advice.about import about, notes_on
-    from highway_bench.studies.advice.fit import fit
-    from highway_bench.studies.advice.request import requested
-    from highway_bench.terminal import prints_to_stderr
 
-    modules = load_plugins(plugins)
-    request = requested(layer, **options)
-    request.preflight(modules)
-    with prints_to_stderr():
-        fitted = fit(request, workers or cores())
     table = [
         {"block": one.block, "start": str(one.start), "width": request.widths[one.block]} for one in request.connections
     ]
@@ -197,6 +157,6 @@ def print_preview(layer: str, options: dict[str, Any], plugins: Any, workers: in
     parts: list[Printed] = [
         text_table(title, ["block", "start", "width"], [list(row.values()) for row in table]),
         f"\n{' '.join(notes)}",
-        f"{fitted.workers} at a time, {gib(fitted.workers * facts['bytes'])} in all",
+        f"{fitted.workers} at a time, {gib(fitted.workers * fitted.bytes)} in all",
     ]
     show({**facts, "connections": table, "notes": notes}, parts, as_json=as_json)

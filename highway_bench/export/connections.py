@@ -2,7 +2,7 @@
 
 Each class is printed as it stands here, so it uses torch alone. ``transform`` is the layer H, ``layer`` its number from
 1 to ``depth``. Parameters have the names of ``hb.build``'s. Arguments after ``depth`` follow from the start, as
-``forms`` says. A test holds outputs and gradients equal to those of ``hb.build``.
+``text`` says. A test holds outputs and gradients equal to those of ``hb.build``.
 """
 # mypy: disable-error-code="no-any-return,type-arg,no-untyped-call"
 

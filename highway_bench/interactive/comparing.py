@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
 from typing import Any, Final
 
 import pandas as pd
 
 from highway_bench.errors import NothingMeasured
 from highway_bench.frames.results import Source, open_results
-from highway_bench.frames.rows import without_start
+from highway_bench.frames.rows import groups, without_start
 from highway_bench.interactive.measured import NAMES, MeasuredRows
 from highway_bench.measure.paired import BETTER, EQUAL, UNDECIDED, WORSE
 from highway_bench.measure.paired import compare as judge
@@ -25,6 +24,7 @@ SAME: Final = (
 OF_SEEDS: Final = ("final_loss", "test_loss", "test_bits")
 TIMED: Final = ("yardstick_ratio",)
 EXACT: Final = ("saved_activations", "parameter_bytes", "peak", "parameters", "multiply_adds")
+METRICS: Final = (*OF_SEEDS, *TIMED, *EXACT)
 VERSION: Final = re.compile(r"^(__main__:\S*)-[0-9a-f]{6}\b")
 
 
@@ -37,8 +37,13 @@ def compare(before: MeasuredRows | Source, after: MeasuredRows | Source) -> pd.D
 
     Raises ``NothingMeasured`` where both have no setting in common.
     """
-    first, second = _rows(before), _rows(after)
-    found = [record for metric in (*OF_SEEDS, *TIMED, *EXACT) for record in _compared(metric, first, second)]
+    columns = [*SAME, "metric"]
+    later = {repr(setting): part for setting, part in groups(_rows(after), columns)}
+    found = [
+        setting | values
+        for setting, part in groups(_rows(before), columns)
+        if repr(setting) in later and (values := _ratio(setting["metric"], part, later[repr(setting)])) is not None
+    ]
     if not found:
         raise NothingMeasured("the two results have no setting and metric in common")
     return pd.DataFrame(found).rename(columns=NAMES).dropna(axis=1, how="all")
@@ -46,21 +51,12 @@ def compare(before: MeasuredRows | Source, after: MeasuredRows | Source) -> pd.D
 
 def _rows(given: MeasuredRows | Source) -> pd.DataFrame:
     rows = given.results.rows if isinstance(given, MeasuredRows) else open_results(given).rows
-    rows = rows[rows["trial"].isna() & rows["status"].isin(list(OUTCOMES)) & rows["axis"].fillna("").eq("")]
+    judged = rows["metric"].isin(METRICS) & rows["trial"].isna() & rows["status"].isin(list(OUTCOMES))
+    rows = rows[judged & rows["axis"].fillna("").eq("")]
     blocks = [without_start(str(name)) for name in rows["label"]]  # of several starts in one result alone
-    return rows.assign(family=[VERSION.sub(r"\1", str(name)) for name in rows["family_label"]], block=blocks)
-
-
-def _compared(metric: str, before: pd.DataFrame, after: pd.DataFrame) -> Iterable[dict[str, Any]]:
-    columns = list(SAME)
-    one, other = (
-        dict(list(rows[rows["metric"].eq(metric)].groupby(columns, dropna=False))) for rows in (before, after)
-    )
-    by_text = {repr(key): part for key, part in other.items()}  # a null in a key differs from itself
-    for key, part in one.items():
-        later = by_text.get(repr(key))
-        if later is not None and (values := _ratio(metric, part, later)) is not None:
-            yield dict(zip(columns, key, strict=True)) | {"metric": metric} | values
+    families = [VERSION.sub(r"\1", str(name)) for name in rows["family_label"]]
+    order = list(map(METRICS.index, rows["metric"]))
+    return rows.assign(family=families, block=blocks, order=order).sort_values(["order", *SAME], kind="stable")
 
 
 def _ratio(metric: str, before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any] | None:

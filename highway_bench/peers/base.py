@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from highway_bench.network import Stack
 from highway_bench.registry import Registry
@@ -45,43 +44,12 @@ class Peer:
 peers: Registry[Peer] = Registry("peer", group="highway_bench.peers")
 
 
-def register_peer(
-    name: str,
-    *,
-    block: str,
-    family: str,
-    summary: str,
-    source: str,
-    package: str = "torch",
-    compiles: bool = True,
-) -> Callable[[Builder], Builder]:
-    """Decorator of a function that builds a peer from our network: register it."""
+def register_peer(name: str, **about: Any) -> Callable[[Builder], Builder]:
+    """Decorator of a function that builds a peer from our network: register it. ``about`` are other fields of
+    ``Peer``."""
 
     def register(build: Builder) -> Builder:
-        peer = Peer(name, summary, source, block, family, build, package, compiles)
-        peers.register(name, peer, module=build.__module__)
+        peers.register(name, Peer(name, build=build, **about), module=build.__module__)
         return build
 
     return register
-
-
-def joins_of(ours: Stack) -> list[Any]:
-    """The connections of our network. Their parts depend on its block and family, so they have no common type."""
-    return list(ours.joins)
-
-
-def linear(weight: Tensor, bias: Tensor) -> nn.Linear:
-    """An ``nn.Linear`` with copies of these weights."""
-    outputs, inputs = weight.shape
-    module = nn.Linear(inputs, outputs)
-    copy_into(module.weight, weight)
-    copy_into(module.bias, bias)
-    return module
-
-
-@torch.no_grad()
-def copy_into(parameter: Tensor, values: Tensor) -> None:
-    """Copy ``values`` into a parameter of the same shape."""
-    if parameter.shape != values.shape:
-        raise ValueError(f"weights of shape {tuple(values.shape)} do not fit {tuple(parameter.shape)}")
-    parameter.copy_(values)

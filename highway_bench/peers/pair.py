@@ -15,15 +15,7 @@ from highway_bench.cell import Cell
 from highway_bench.measure.device import synchronise
 from highway_bench.measure.memory import saved_activations
 from highway_bench.network import Stack
-from highway_bench.peers import (  # noqa: F401 - each module registers its peer
-    fused_map,
-    keras_functional,
-    sequential,
-    stacked_lstm,
-    transformer_encoder,
-    two_linear_maps,
-    x_transformers_encoder,
-)
+from highway_bench.peers import implementations  # noqa: F401 - it registers the peers
 from highway_bench.peers.base import peers
 from highway_bench.tasks.base import Skip
 from highway_bench.tasks.from_cell import cell_family, cell_stack

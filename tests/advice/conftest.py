@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.measure.roofline import Roofline
-from highway_bench.studies.advice.costs import RelativeCost
 from highway_bench.studies.advice.request import AdviceRequest, requested
 from tests.inline_engine import InlineEngine
 
@@ -36,9 +34,6 @@ def normed(width):
 
 def wider(width):
     return nn.Linear(width, width + 1)
-
-def random(width):
-    return nn.Sequential(nn.Linear(width, width), nn.Dropout(0.5))
 
 class Noise(nn.Linear):
     def forward(self, x):
@@ -99,16 +94,9 @@ def numbers():
     for x, _ in batches():
         yield x, x.sum(1)
 
-def unlabelled():
-    for x, y in batches():
-        yield x, y - 1
-
 def one_class():
     for x, y in batches():
         yield x, 0 * y
-
-def no_batches():
-    return iter(())
 
 def loss(outputs, targets):
     return nn.functional.cross_entropy(outputs, targets, label_smoothing=0.1)
@@ -157,42 +145,6 @@ def ask() -> Callable[..., AdviceRequest]:
             "block": ("plain", "highway", "pre-norm"),
         }
         return requested(layer, **words | changes)
-
-    return make
-
-
-class GivenCells:
-    """Measurements by a formula: ``loss`` gives the final loss of a cell, ``None`` where it diverges."""
-
-    def __init__(self, loss: Callable[[Cell], float | None]) -> None:
-        self.loss = loss
-        self.rounds: list[list[Cell]] = []
-        self.known: set[Cell] = set()
-        self.failures: dict[Cell, str] = {}
-        self.seconds: dict[Cell, float] = {}
-
-    def __contains__(self, cell: object) -> bool:
-        return cell in self.known
-
-    def measure(self, cells: Iterable[Cell], what: str) -> None:
-        self.rounds.append(list(cells))
-        self.known.update(self.rounds[-1])
-
-    def value(self, cell: Cell, metric: str) -> float | None:
-        return self.loss(cell) if metric == "final_loss" else None
-
-
-@pytest.fixture
-def given() -> Callable[[Callable[[Cell], float | None]], Any]:
-    return GivenCells
-
-
-@pytest.fixture
-def cost() -> Callable[..., RelativeCost]:
-    """A cost whose ratio is known to 2 %."""
-
-    def make(block: str, ratio: float = 1.0, saved: float = 1000.0) -> RelativeCost:
-        return RelativeCost(block, ratio, ratio / 1.02, ratio * 1.02, saved)
 
     return make
 

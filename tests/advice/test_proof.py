@@ -10,21 +10,19 @@ from unittest.mock import Mock
 import pytest
 
 from benches.proofs import advice as advice_proof
-from highway_bench.studies.advice.connections import Connection
+from highway_bench.studies.advice.answer import Learning
 from highway_bench.studies.advice.finals import QualityVerdict
-from highway_bench.studies.advice.learning import Learning
-from highway_bench.studies.advice.request import requested
+from highway_bench.studies.advice.request import Connection, requested
 from highway_bench.studies.decide.candidate import Candidate
 
 PRE, GATE = Connection("pre-norm", "published"), Connection("highway", "published")
 
 
 def advice(*use: Connection) -> Any:
-    quality = SimpleNamespace(seeds=5)
     return SimpleNamespace(
         use=use,
         verdict=QualityVerdict.TAKE,
-        quality=quality,
+        quality=SimpleNamespace(seeds=5),
         ladder=(1, 3, 9),
         about={"minutes": 5},
         results=[SimpleNamespace(connection=PRE, learning=Learning.LEFT_OUT)],
@@ -55,15 +53,10 @@ def test_lines_say_whether_the_best_is_held_and_copies_are_told_apart() -> None:
 
     assert right(known, PRE, GATE)
     assert not right(known, PRE)
-    for best, left_out in ((GATE, False), (PRE, True)):
-        task = advice_proof.Task("known", 0, advice_proof.Known("conv", 5, best))
-        assert advice_proof.line_of(task, lambda *_, **__: advice(GATE))["best_left_out"] == left_out
+    assert advice_proof.line_of(known, lambda *_, **__: advice(GATE))["best_left_out"] is False  # PRE is
     one, other = (Connection("pre-norm-copy", start) for start in ("published", "depth-aware"))
-    assert right(copies, PRE, one)
-    assert right(copies, PRE, other)
-    assert not right(copies, one, other)
-    assert not right(copies, PRE)
-    assert right(copies)
+    assert [right(copies, *use) for use in ((PRE, one), (PRE, other), ())] == [True] * 3
+    assert [right(copies, *use) for use in ((one, other), (PRE,))] == [False] * 2
 
 
 @pytest.mark.parametrize("family", advice_proof.templates())

@@ -1,4 +1,4 @@
-"""Requests: data by the layer's kind or by name, a loss of one's own, and bad sizes."""
+"""Requests: layers that can be joined, data by the layer's kind or by name, a loss of one's own, and bad input."""
 
 from __future__ import annotations
 
@@ -8,47 +8,102 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from torch import nn
+from torch.nn import functional
+from typer.testing import CliRunner
 
-from highway_bench.data import make_dataset
+from highway_bench.cli import app
+from highway_bench.data import fingerprint, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.provenance import free_memory
 from highway_bench.studies.advice.about import own_norms
-from highway_bench.studies.advice.fit import workers_that_fit
-from highway_bench.studies.advice.own_loss import constant_loss_under
+from highway_bench.studies.advice.before_training import workers_that_fit
+from highway_bench.studies.advice.own_code import constant_loss_under
 from highway_bench.studies.advice.request import AdviceRequest
-from highway_bench.studies.decide.part import vision
-from highway_bench.tasks.predicted_costs import peak_by_depth
+from highway_bench.tasks.predicted_costs import peak_by_depth, predicted_bytes
 
 Ask = Callable[..., AdviceRequest]
+TEXT = "".join(f"{number} sheep\n" for number in range(2_000))
 
 
-def test_options_of_the_data_replace_those_of_the_advice(ask: Ask) -> None:
-    for options, side in (({}, 14), ({"pooled": 1}, 28)):
-        assert ask(data="mnist-5k", data_options=options).data.dataset.input_shape == (1, side, side)
+@pytest.mark.parametrize(
+    ("layer", "kind", "data", "norms"),
+    [
+        ("feed_forward", "vector", "mnist-5k", []),
+        ("normed_convolution", "image", "mnist-5k", ["BatchNorm2d"]),
+        ("attention_and_mlp", "sequence", "digits", []),
+    ],
+)
+def test_layers_as_users_have_them(examples: str, ask: Ask, layer: str, kind: str, data: str, norms: list[str]) -> None:
+    request = ask(f"{examples}:{layer}", data=None if data == "mnist-5k" else data, batch_size=None)
+    assert (request.family.kind, request.data.name) == (kind, data)
+    assert request.connections[0] == ("pre-norm", "depth-aware")
+    assert predicted_bytes(request.run(request.connections[0], 2, 0.1, 0)) > 0  # it runs, with its norms and its data
+    assert layer == "attention_and_mlp" or own_norms(request) == norms
 
 
-def test_a_text_that_is_too_short(layers: str, ask: Ask, tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("a short text")
-    with pytest.raises(BadInput, match="too short"):
-        ask(f"{layers}:Causal", data=str(tmp_path / "text.txt"))
+@pytest.mark.parametrize(
+    ("layer", "says"),
+    [
+        ("wider", "shape"),
+        ("noisy", "random"),
+        ("state", "state"),
+        ("state_in_a_buffer", "state"),
+        ("masked", "mask"),
+        ("empty", "parameters"),
+        ("shared", "same parameters"),
+        ("absent", "absent"),
+    ],
+)
+def test_layers_that_cannot_be_joined(layers: str, ask: Ask, layer: str, says: str) -> None:
+    with pytest.raises(BadInput, match=rf"\A[^\n]*{says}[^\n]*\Z"):
+        ask(f"{layers}:{layer}", width=64)
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
+@pytest.mark.parametrize("layer", ["normed", "spectral"])
+def test_layers_that_cannot_be_copied_or_change_in_training_alone(layers: str, ask: Ask, layer: str) -> None:
+    assert ask(f"{layers}:{layer}").family.name == f"{layers}:{layer}"
+
+
+def test_what_no_module_has(ask: Ask) -> None:
+    """Another function is another request, and so is another loss."""
+    own = [lambda width: nn.Linear(width, width), lambda width: nn.Linear(width, width, bias=False)]
+    losses = [lambda y, t: functional.cross_entropy(y, t), lambda y, t: 2 * functional.cross_entropy(y, t)]
+    assert len({ask(layer, loss=loss).name for layer in own for loss in losses}) == 4
+
+
+def test_starts_and_blocks_that_a_layer_can_carry(layers: str, ask: Ask) -> None:
+    own = ask(f"{layers}:fine", block=())
+    assert ("plain", "depth-aware") not in own.connections  # orthogonal weights are not a user's layer's
+    left_out = {"parallel", "hc-static", "value-residual"}  # two sublayers; a variant; attention's values
+    assert not {one.block for one in own.connections} & left_out
+    with pytest.raises(BadInput, match="value-residual"):
+        ask(f"{layers}:fine", block=("value-residual",))
+    assert ("hc-static", "published") in ask(block=("hc-static",)).connections
+    every = ask(block=()).connections
+    assert {one.block for one in every} >= {"plain", "rezero", "mhc"}
+    assert every[:3] == [("pre-norm", "depth-aware"), ("highway", "depth-aware"), ("highway-free", "depth-aware")]
 
 
 def test_a_causal_layer_reads_a_text(layers: str, examples: str, ask: Ask, tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("".join(f"{number} sheep\n" for number in range(2_000)))
-    request = ask(f"{layers}:Causal", data=str(tmp_path / "text.txt"))
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT)
+    request = ask(f"{layers}:Causal", data=str(text))
     assert request.data.name == "language"
-    cell = request.run(request.connections[0], 100, 0.01, 0)
-    assert cell.recipe["optimiser"] == "adamw"
-    assert cell.recipe["warm_up"] == 10
     with pytest.raises(BadInput, match="reads later steps"):
-        ask(f"{examples}:attention_and_mlp", data=str(tmp_path / "text.txt"))
+        ask(f"{examples}:attention_and_mlp", data=str(text))
+    text.write_text("a short text")
+    with pytest.raises(BadInput, match="too short"):
+        ask(f"{layers}:Causal", data=str(text))
 
 
 def test_what_can_be_read_once_is_saved(layers: str, ask: Ask, tmp_path: Path) -> None:
     """A pipe, and gzip: workers open a copy, whose name follows its text."""
-    text = "".join(f"{number} sheep\n" for number in range(2_000)).encode()
+    text = TEXT.encode()
     (tmp_path / "text.gz").write_bytes(gzip.compress(text))
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -60,14 +115,15 @@ def test_what_can_be_read_once_is_saved(layers: str, ask: Ask, tmp_path: Path) -
     one, other = (Path(request.data.options["path"]) for request in requests)
     assert one == other
     assert one.read_bytes() == text
-    assert ask(f"{layers}:Causal", data=str(tmp_path / "text.gz")).data_hash == requests[0].data_hash
+    of_file = ask(f"{layers}:Causal", data=str(tmp_path / "text.gz"))
+    assert fingerprint(of_file.data.dataset) == fingerprint(requests[0].data.dataset)
     with pytest.raises(BadInput, match="save it"):
         make_dataset("language", path=str(pipe)).load()
 
 
 def test_a_layer_of_vectors_gets_every_step_of_a_text(layers: str, ask: Ask, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
-    text.write_text("".join(f"{number} sheep\n" for number in range(2_000)))
+    text.write_text(TEXT)
     request = ask(f"{layers}:fine", data=str(text))
     assert (request.family.kind, request.template.family_options["kind"]) == ("sequence", "sequence")
     assert ask(f"{layers}:fine").family.kind == "vector"
@@ -76,33 +132,27 @@ def test_a_layer_of_vectors_gets_every_step_of_a_text(layers: str, ask: Ask, tmp
 
 
 def test_sequences_read_digits_where_no_text_is_here(
-    layers: str, examples: str, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    layers: str, examples: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for layer, name in ((f"{layers}:Causal", "language"), (f"{examples}:attention_and_mlp", "sentiment")):
         request = ask(layer, data=None)
         assert request.data.name == "mnist-5k"
         assert f"because {name} is not here" in request.data.note
 
 
-def test_batches_of_ones_own(layers: str, ask: Ask) -> None:
-    request = ask(f"{layers}:fine", data=f"{layers}:batches")
-    dataset = request.data.dataset
-    assert (dataset.input_kind, dataset.target_kind, dataset.outputs) == ("image", "class", 2)
-    assert len(dataset.load().train.inputs) == 8 * 16 - 12
+def test_batches_of_ones_own(layers: str, ask: Ask, tmp_path: Path) -> None:
+    """A layer and data may be named by their file, too."""
+    file = tmp_path / f"{layers}.py"
+    request = ask(f"{file}:fine", data=f"{file}:batches")
+    assert request.family.name == f"{layers}:fine"
+    assert len(request.data.dataset.load().train.inputs) == 8 * 16 - 12
     assert request.chance_loss == pytest.approx(math.log(2), abs=0.02)
     assert ask(f"{layers}:fine", data=f"{layers}:batches").name == request.name
     numbers = ask(f"{layers}:fine", data=f"{layers}:numbers")
-    assert numbers.data.dataset.target_kind == "scalar"
     assert numbers.chance_loss == pytest.approx(float(numbers.data.dataset.load().train.targets.var()), rel=0.02)
-    for name, says in (
-        ("no_batches", "no batch"),
-        ("unlabelled", "classes"),
-        ("one_class", "equal"),
-    ):
-        with pytest.raises(BadInput, match=says):
-            ask(f"{layers}:fine", data=f"{layers}:{name}")
+    with pytest.raises(BadInput, match="equal"):
+        ask(f"{layers}:fine", data=f"{layers}:one_class")
 
 
 def test_a_loss_of_ones_own(layers: str, ask: Ask) -> None:
@@ -110,31 +160,52 @@ def test_a_loss_of_ones_own(layers: str, ask: Ask) -> None:
     assert own.run(own.connections[0], 10, 0.1, 0).recipe["loss"] == f"{layers}:loss"
     assert own.chance_loss == pytest.approx(plain.chance_loss, rel=0.01)  # uniform classes, smoothed or not
     assert own.name != plain.name
-    for name, says in (
-        ("no_loss", "finite"),
-        ("none", "none"),
-        ("negative_loss", "above 0"),
-    ):
-        reference = f"{layers}:{name}"
+    for name, says in (("no_loss", "finite"), ("none", "none"), ("negative_loss", "above 0")):
         with pytest.raises(BadInput, match=says):
-            constant_loss_under(reference, make_dataset("digits"))
+            constant_loss_under(f"{layers}:{name}", make_dataset("digits"))
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         ({"minutes": math.inf}, "minutes"),
+        ({"minutes": 0.0}, "minutes"),
+        ({"depth": 0}, "depth"),
+        ({"data": "none.txt"}, "none.txt"),
+        ({"block": "higway"}, "did you mean highway"),
+        ({"loss": "no_module:loss"}, "no_module"),
         ({"width": 0}, "width"),
         ({"steps": 4}, "steps"),
         ({"data_options": {"pool": 2}}, "pool"),
         ({"batch_size": 10_000}, "items"),
         ({"device": "tpu"}, "tpu"),
         ({"optimiser": "adam"}, "adam"),
+        ({"repetition": -1}, "repetition"),
     ],
 )
 def test_bad_sizes_and_names(ask: Ask, words: dict[str, object], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         ask(**words)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("dens --depth 2", "did you mean dense"),
+        ("no_layers:make --depth 2 --minutes 1", "no_layers"),
+        ("dense --depth 1000000000 --block plain --data-option pooled=2", "does not fit memory"),
+    ],
+)
+def test_the_command_refuses_in_one_line(
+    words: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done: Any = CliRunner().invoke(app, ["advise", *words.split()], prog_name="highway-bench")
+    assert done.exit_code == 2, done.output
+    assert done.stderr.startswith("highway-bench: ")
+    assert done.stderr.count("\n") == 1
+    assert says in done.stderr
+    assert not list(tmp_path.glob("**/store.sqlite"))
 
 
 def test_a_depth_that_does_not_fit_memory(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,38 +218,21 @@ def test_a_depth_that_does_not_fit_memory(ask: Ask, monkeypatch: pytest.MonkeyPa
         workers_that_fit(need, 10_000_000, 2, "cpu")
 
 
-def test_a_layer_may_be_named_by_its_file(layers: str, ask: Ask, tmp_path: Path) -> None:
-    file = tmp_path / f"{layers}.py"
-    assert ask(f"{file}:fine", data=f"{file}:batches").family.name == f"{layers}:fine"
-
-
-def test_a_norm_of_the_layers_own_is_named(layers: str, examples: str, ask: Ask) -> None:
-    assert own_norms(ask(f"{examples}:normed_convolution")) == ["BatchNorm2d"]
-    assert own_norms(ask(f"{examples}:feed_forward")) == []
-
-
 def test_another_repetition_has_other_seeds(ask: Ask) -> None:
     one, other = ask(), ask(repetition=1)
     assert not {*one.final_seeds(12), *one.tuning_seeds(2)} & {*other.final_seeds(12), *other.tuning_seeds(2)}
     assert one.name != other.name
 
 
-def test_sequences_train_with_the_recipe_of_decide(layers: str, ask: Ask, tmp_path: Path) -> None:
-    """Of ``decide``'s trainings, at rates of its own; others train with SGD, unless another optimiser is named."""
-    sequences = vision().only(["transformer"]).candidates[0].template.recipe
-    for request, expected in (
-        (ask("transformer", data="mnist-5k"), "adamw"),
-        (ask(f"{layers}:Causal", data="mnist-5k"), "adamw"),
-        (ask("dense"), "sgd"),
-        (ask("conv", data="mnist-5k", optimiser="adamw"), "adamw"),
-        (ask("transformer", data="mnist-5k", optimiser="sgd"), "sgd"),
+def test_sequences_train_with_adamw_and_others_with_sgd_unless_named(ask: Ask) -> None:
+    """The recipe of AdamW is that of ``decide`` (see ``test_proof``), at rates of its own."""
+    for layer, named, optimiser in (
+        ("transformer", None, "adamw"),
+        ("dense", None, "sgd"),
+        ("conv", "adamw", "adamw"),
+        ("transformer", "sgd", "sgd"),
     ):
-        recipe = request.run(request.connections[0], 100, request.first_rates[0], 0).recipe
-        assert recipe["optimiser"] == expected
-        if expected == "adamw":
-            words = ("schedule", "decay", "weight_decay", "clip")
-            assert {word: recipe[word] for word in words} == {word: sequences[word] for word in words}
-            assert (recipe["warm_up"], request.first_rates) == (10, (0.01, 0.003, 0.001))
-        else:
-            assert recipe.keys().isdisjoint({"warm_up", "clip"})
-            assert request.first_rates[0] == 0.3
+        request = ask(layer, data="mnist-5k", optimiser=named)
+        recipe = request.run(request.connections[0], 100, 0.1, 0).recipe
+        assert (recipe["optimiser"], recipe.get("warm_up")) == (optimiser, 10 if optimiser == "adamw" else None)
+        assert request.first_rates == {"adamw": (0.01, 0.003, 0.001), "sgd": (0.3, 0.1, 0.03)}[optimiser]

@@ -67,21 +67,29 @@ def test_options_and_recipes_are_columns(results: hb.MeasuredRows) -> None:
 
 
 def test_panels_of_the_page_are_drawn_into_axes_of_the_user(results: hb.MeasuredRows) -> None:
-    names = results.plot()
-    assert {"success-by-depth", "loss-by-depth", "layer-bytes"} >= {*names} - {"signal-by-layer"}
+    assert {"success-by-depth", "loss-by-depth", "layer-bytes"} >= {*results.plot()}
     ax = Figure().subplots()
     assert results.plot("loss-by-depth", ax) is ax
     assert ax.has_data()
-    assert len(results.plot("success-by-depth", block="plain").lines) > 0
     named = results.success().iloc[0]
-    assert results.plot("success-by-depth", block=named["block"], family=named["family"]).has_data()
-    assert results.plot("success-by-depth", panel="plain", block=[blocks.get("plain").cls, "highway"]).has_data()
-    with pytest.raises(BadInput, match=r"panel= names one of .*plain"):
-        results.plot("success-by-depth")
-    with pytest.raises(UnknownName, match="loss-by-depth"):
-        results.plot("loss-by-dept")
-    with pytest.raises(NothingMeasured, match="propagation"):
-        results.plot("signal-by-layer")
+    for words in (
+        {"block": named["block"], "family": named["family"]},
+        {"panel": "plain", "block": [blocks.get("plain").cls, "highway"]},
+    ):
+        assert len(results.plot("success-by-depth", **words).lines) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "says"),
+    [
+        ("success-by-depth", BadInput, r"panel= names one of .*plain"),
+        ("loss-by-dept", UnknownName, "loss-by-depth"),
+        ("signal-by-layer", NothingMeasured, "propagation"),
+    ],
+)
+def test_what_cannot_be_drawn(results: hb.MeasuredRows, name: str, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        results.plot(name)
 
 
 def test_curves_have_every_seed_and_point(results: hb.MeasuredRows) -> None:
@@ -94,9 +102,9 @@ def test_curves_have_every_seed_and_point(results: hb.MeasuredRows) -> None:
 def test_success_is_k_of_n_with_wilsons_interval(results: hb.MeasuredRows) -> None:
     success = results.success()
     final = results.rows[(results.rows["metric"] == "success") & (results.rows["task"] == "trainability")]
+    counts = final.groupby(["block", "depth"], observed=True)["value"].agg(["sum", "size"])
     for row in success.to_dict("records"):
-        same = final[(final["block"] == row["block"]) & (final["depth"] == row["depth"])]
-        assert (row["k"], row["n"]) == (same["value"].sum(), len(same)) == (row["k"], 5)
+        assert (row["k"], row["n"]) == tuple(counts.loc[(row["block"], row["depth"])])
         assert (row["low"], row["high"]) == pytest.approx(wilson(int(row["k"]), 5))
 
 
@@ -158,14 +166,13 @@ def test_the_best_has_the_rate_of_its_runs(results: hb.MeasuredRows) -> None:
     best = hb.MeasuredRows(results.stored.assign(recipe=recipes), results.runs).best(depth=2)
     assert best.cell.recipe["rate"] == "tuned"
     assert best.recipe["rate"] == best.lr == 0.1
-    assert repr(best).startswith(f"{best.label}, depth 2, width {best.cell.width}, lr 0.1: {best.loss:.3g} (")
+    assert best.label in repr(best)
 
 
 def test_the_best_of_several_depths(results: hb.MeasuredRows) -> None:
-    with pytest.raises(BadInput, match="several of depth: name one of 1, 2"):
-        results.best()
-    with pytest.raises(BadInput, match="no network was trained with depth 7; there is 1, 2"):
-        results.best(depth=7)
+    for depth in (None, 7):
+        with pytest.raises(BadInput, match="1, 2"):
+            results.best(depth=depth)
 
 
 def test_compare(results: hb.MeasuredRows) -> None:
@@ -206,27 +213,19 @@ def test_a_stop_returns_the_rows_so_far(tmp_path: Path) -> None:
 
 def test_lists() -> None:
     assert hb.list_blocks().loc["highway", "equation"].startswith("y = ")
-    assert "arXiv" in hb.list_blocks().loc["highway", "source"]
     assert "dense" in hb.list_families().index
     assert "final_loss" in hb.list_tasks().loc["trainability", "metrics"]
     assert pd.isna(hb.list_datasets().loc["digits", "missing"])
 
 
 def test_a_plan_says_what_it_costs() -> None:
-    text = repr(hb.Plan.of(TINY, hb.Selection.of("memory", block="plain")))
-    assert len(text.splitlines()) == 5
-    assert text.startswith("1 cells, 1 with")
+    assert len(repr(hb.Plan.of(TINY, hb.Selection.of("memory", block="plain"))).splitlines()) == 5
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ({"width": [16], "depth": 2}, "width must be a whole number, not [16]"),
-        ({"width": 16, "depth": "2"}, "depth must be a whole number, not '2'"),
-        ({"widht": 16, "depth": 2}, "unknown option of build 'widht'; did you mean width?"),
-    ],
+    ("words", "says"),
+    [({"width": [16]}, "width must be a whole"), ({"depth": "2"}, "depth must be a whole"), ({"widht": 16}, "width")],
 )
-def test_build_refuses_in_a_line(words: dict[str, Any], message: str) -> None:
-    with pytest.raises(BadInput) as refused:
-        hb.build("residual", "dense", **words)
-    assert str(refused.value).startswith(message)
+def test_build_refuses_in_a_line(words: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        hb.build("residual", "dense", **{"width": 16, "depth": 2} | words)

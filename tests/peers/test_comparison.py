@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 import highway_bench as hb
 from highway_bench.cell import Cell
 from highway_bench.peers.table import peer_table, peer_tables, verdict
-from highway_bench.report.columns import shown_lines
+from highway_bench.plan.plan import Plan
 from highway_bench.results.schema import Status
+from tests.inline_engine import InlineEngine
 
 MakeCells = Callable[..., tuple[Cell, ...]]
 SMALL = {"width": [4], "depth": 1, "batch_size": 2, "mode": ["eager"], "device": "cpu"}
@@ -31,10 +31,8 @@ def test_a_comparison_is_stored_and_printed(cells: MakeCells, tmp_path: Path) ->
     assert table["ratio_low"].notna().all()
     assert list(table["saved_ratio"]) == [1.0, 1.0]  # one layer, whose x is the input
     (shown,) = peer_tables(table)
-    lines = shown_lines(shown)
     assert shown.title == "highway, dense"
-    assert "ours ÷ theirs [95 %]" in lines[0]
-    assert lines[2].startswith("| fused-map ")
+    assert [row[0].split()[0] for row in shown.entries] == ["fused-map", "two-linear-maps"]
     near = table.assign(ratio=1.0012, ratio_low=1.0004, ratio_high=1.0021)
     assert "1.0012 [1.0004, 1.0021]" in peer_tables(near)[0].entries[0]
 
@@ -53,18 +51,12 @@ def test_verdicts(value: float, low: float, high: float, expected: str) -> None:
     assert verdict(value, low, high) == expected
 
 
-def test_a_skipped_peer_is_a_row_without_numbers(
+def test_a_package_that_is_not_installed_is_a_row_without_numbers(
     cells: MakeCells, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from highway_bench.execution.job import CellResult
-    from highway_bench.execution.record import Origin, rows_of
-    from highway_bench.results.schema import COLUMNS
-    from highway_bench.tasks import tasks
-
-    (cell,) = cells("keras")
-    result = CellResult(index=0, status=Status.SKIPPED, message="keras is not installed")
-    rows = rows_of(result, cell, tasks.get("peers"), digest="d", source="s", origin=Origin("run-1", "abc1234"))
-    table = peer_table(pd.DataFrame(list(rows), columns=list(COLUMNS)))
+    monkeypatch.setattr("highway_bench.peers.base.Peer.version", None)
+    plan = Plan(cells("keras"), ("highway_bench.peers.task",), loads=False)
+    table = peer_table(plan.run(engine=InlineEngine(tmp_path)).rows)
+    assert (list(table["status"]), list(table["version"])) == ([Status.SKIPPED], [None])
     (shown,) = peer_tables(table)
-    assert [one.text for one in shown.heads][-1] == "remark"
     assert "keras is not installed" in shown.entries[0][-1]

@@ -18,13 +18,19 @@ from highway_bench.peers.comparison import SIZES
 from highway_bench.peers.pair import TOLERANCE, PeerDiffers, PeerPair
 from highway_bench.peers.timing import OURS, PeerTimes
 from highway_bench.tasks import Outcome, tasks
-from highway_bench.tasks.base import Skip
 
 MakeCells = Callable[..., tuple[Cell, ...]]
 OF_TORCH = ["fused-map", "sequential", "stacked-lstm", "transformer-encoder", "two-linear-maps"]
 
 # x-transformers scripts functions when it is imported
 pytestmark = pytest.mark.filterwarnings(r"ignore:.torch\.jit\.script. is deprecated:DeprecationWarning")
+
+
+def pair_of(cells: MakeCells, name: str, **words: Any) -> PeerPair:
+    if peers.get(name).version is None:
+        pytest.skip(f"{peers.get(name).package} is not installed: it is of the extra peers")
+    (cell,) = cells(name, **words)
+    return PeerPair.of(cell)
 
 
 def by_name(outcome: Outcome) -> dict[str, Any]:
@@ -35,20 +41,13 @@ def by_name(outcome: Outcome) -> dict[str, Any]:
 def test_the_registry_has_every_peer() -> None:
     assert peers.names() == sorted([*OF_TORCH, "keras", "x-transformers"])
     assert {name for name in peers if peers.get(name).package == "torch"} == set(OF_TORCH)
-    for name in peers:
-        peer = peers.get(name)
-        assert peer.summary
-        assert peer.source
-        assert all(peer.family in sizes for sizes in SIZES.values())
+    assert all(peers.get(name).family in sizes for name in peers for sizes in SIZES.values())
 
 
 @pytest.mark.parametrize("name", peers.names())
 @pytest.mark.parametrize("phase", ["forward-backward", "forward"])
 def test_outputs_and_gradients_are_ours(name: str, phase: str, cells: MakeCells) -> None:
-    if peers.get(name).version is None:
-        pytest.skip(f"{peers.get(name).package} is not installed: it is of the extra peers")
-    (cell,) = cells(name, phase=(phase,))
-    pair = PeerPair.of(cell)
+    pair = pair_of(cells, name, phase=(phase,))
     assert pair.difference <= TOLERANCE
     pair.our_step()
     pair.peer_step()
@@ -59,10 +58,8 @@ def test_outputs_and_gradients_are_ours(name: str, phase: str, cells: MakeCells)
 @pytest.mark.parametrize("name", ["two-linear-maps", "fused-map", "keras"])
 def test_ours_saves_less_than_other_highway_layers(name: str, cells: MakeCells) -> None:
     """A layer saves x, H and T, theirs also 1 − T. In the first layer x is the input, which needs no gradient."""
-    if peers.get(name).version is None:
-        pytest.skip(f"{peers.get(name).package} is not installed: it is of the extra peers")
-    (cell,) = cells(name)
-    pair = PeerPair.of(cell)
+    pair = pair_of(cells, name)
+    cell = pair.our_step.cell
     numbers = 4 * cell.batch_size * cell.width
     assert pair.our_step.saved == (3 * cell.depth - 1) * numbers
     assert pair.peer_step.saved == (4 * cell.depth - 2) * numbers
@@ -89,7 +86,6 @@ def test_a_peer_that_differs_is_an_error_and_the_others_are_timed(
     assert task.group(group[0]) == task.group(group[1])
     failed, timed = task.measure(group)
     assert isinstance(failed.error, PeerDiffers)
-    assert str(failed.error).startswith("its outputs differ by ")
     found = by_name(timed)
     assert timed.cell == group[1]
     assert len(found["step_time"].samples) == len(found["step_time"].paired["peer"]) == 2
@@ -99,71 +95,60 @@ def test_a_peer_that_differs_is_an_error_and_the_others_are_timed(
 
 
 def test_a_forward_step_saves_nothing(cells: MakeCells) -> None:
-    (outcome,) = tasks.get("peers").measure(cells("fused-map", phase=("forward",))) if cells("fused-map") else ()
+    group = cells("fused-map", phase=("forward",))
+    (outcome,) = tasks.get("peers").measure(group)
     assert by_name(outcome).keys() == {"peer_ratio", "step_time", "peer_time", "difference"}
-
-
-def test_a_package_that_is_not_installed_is_a_skip(cells: MakeCells, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("highway_bench.peers.base.Peer.version", None)
-    (cell,) = cells("keras")
-    assert cell.recipe["version"] is None
-    (outcome,) = tasks.get("peers").measure([cell])
-    assert isinstance(outcome.error, Skip)
-    assert str(outcome.error) == "keras is not installed: pip install highway-bench[peers]"
 
 
 def test_modes_that_a_peer_lacks_are_left_out(cells: MakeCells) -> None:
     modes = {(cell.recipe["peer"], cell.mode) for cell in cells("stacked-lstm", "sequential", mode=())}
     assert modes == {("stacked-lstm", "eager"), ("sequential", "eager"), ("sequential", "compile")}
-    with pytest.raises(BadInput, match=r"^no graph is made of stacked-lstm: choose --mode eager$"):
-        cells("stacked-lstm", mode=("compile",))
 
 
-def test_what_is_refused(cells: MakeCells) -> None:
-    with pytest.raises(UnknownName, match=r"^unknown peer 'sequentiel'; did you mean sequential\?$"):
-        cells("sequentiel")
-    with pytest.raises(BadInput, match=r"^family 'transformer' needs a width that 4 divides, not 6$"):
-        cells("x-transformers", width=(6,))
-    with pytest.raises(UnknownName, match=r"^unknown phase 'train-step'; "):
-        cells("sequential", phase=("train-step",))
+@pytest.mark.parametrize(
+    ("name", "words", "error"),
+    [
+        ("sequentiel", {}, UnknownName),
+        ("x-transformers", {"width": (6,)}, BadInput),
+        ("sequential", {"phase": ("train-step",)}, UnknownName),
+        ("stacked-lstm", {"mode": ("compile",)}, BadInput),
+    ],
+)
+def test_what_is_refused(name: str, words: dict[str, Any], error: type[Exception], cells: MakeCells) -> None:
+    with pytest.raises(error):
+        cells(name, **words)
 
 
 @pytest.mark.slow
 def test_a_compiled_pair(cells: MakeCells) -> None:
-    (cell,) = cells("two-linear-maps", mode=("compile",))
-    pair = PeerPair.of(cell)
-    pair.our_step()
-    pair.peer_step()
-    gradients = [
-        torch.autograd.grad(step.call(step.x), step.parameters, step.cotangent)
-        for step in (pair.our_step, pair.peer_step)
-    ]
-    assert [len(one) for one in gradients] == [4, 8]
-
-
-def turns(ours: float, theirs: float, cell: Cell, *, disturbed: bool = False, capped: int = 0) -> Turns[Any]:
-    seconds: dict[Any, list[float]] = {OURS: [ours] * 3, cell: [theirs] * 3}
-    return Turns(seconds, seconds, 1, 0, False, disturbed, capped=capped)
+    pair = pair_of(cells, "two-linear-maps", mode=("compile",))
+    for step, parameters in ((pair.our_step, 4), (pair.peer_step, 8)):
+        step()
+        assert len(torch.autograd.grad(step.call(step.x), step.parameters, step.cotangent)) == parameters
 
 
 def test_a_ratio_covers_processes(cells: MakeCells) -> None:
     (cell,) = cells("sequential")
-    times = PeerTimes((cell,), [turns(0.9, 1.0, cell), turns(1.8, 2.0, cell)])
+
+    def turns(ours: float, theirs: float, *, disturbed: bool = False, capped: int = 0) -> Turns[Any]:
+        seconds: dict[Any, list[float]] = {OURS: [ours] * 3, cell: [theirs] * 3}
+        return Turns(seconds, seconds, 1, 0, False, disturbed, capped=capped)
+
+    times = PeerTimes((cell,), [turns(0.9, 1.0), turns(1.8, 2.0)])
     assert times.process == [0, 0, 0, 1, 1, 1]
     ratio = times.ratio(cell)
     assert (ratio.value, ratio.n) == (pytest.approx(0.9), 2)
     assert times.is_precise(0.01)
     assert times.undecided is times.gpu_ratio(cell) is None
-    assert PeerTimes((cell,), [turns(1, 1, cell, disturbed=True)]).undecided == ALL_DISTURBED
-    assert PeerTimes((cell,), [turns(1, 1, cell, disturbed=True, capped=2)]).undecided == ALL_CAPPED
+    assert PeerTimes((cell,), [turns(1, 1, disturbed=True)]).undecided == ALL_DISTURBED
+    assert PeerTimes((cell,), [turns(1, 1, disturbed=True, capped=2)]).undecided == ALL_CAPPED
 
 
-def test_the_step_of_a_gradient_is_that_of_every_parameter(cells: MakeCells) -> None:
-    (cell,) = cells("sequential")
-    step = PeerPair.of(cell).peer_step
+def test_the_step_of_a_gradient_is_that_of_every_parameter(cells: MakeCells, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = pair_of(cells, "sequential").peer_step
     calls: list[tuple[Tensor, ...]] = []
     real = torch.autograd.grad
-    with pytest.MonkeyPatch.context() as patch:
+    with monkeypatch.context() as patch:
         patch.setattr(torch.autograd, "grad", lambda *args: calls.append(real(*args)))
         step()
     assert [part.shape for part in calls[0]] == [parameter.shape for parameter in step.parameters]
@@ -174,11 +159,7 @@ def test_a_copy_has_the_weights_of_recurrent_layers_in_one_buffer(
     cells: MakeCells, arm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise cuDNN copies them at every pass, which would be timed."""
-    (cell,) = cells("stacked-lstm")
-    step = getattr(PeerPair.of(cell), arm)
+    step = getattr(pair_of(cells, "stacked-lstm"), arm)
     flat: list[nn.Module] = []
     monkeypatch.setattr(nn.RNNBase, "flatten_parameters", lambda self: flat.append(self))
-    copied = step.of_copy().network
-    recurrent = [module for module in copied.modules() if isinstance(module, nn.RNNBase)]
-    assert recurrent
-    assert flat == recurrent
+    assert flat == [module for module in step.of_copy().network.modules() if isinstance(module, nn.RNNBase)] != []

@@ -1,12 +1,7 @@
 """Advice: which connection to use for one layer at one depth, with what it costs and how sure that is.
 
-``request`` checks what the user gives (``joinable`` the layer, ``data_choice`` the data), ``connections`` lists what is
-compared, ``budget`` divides the time, ``costs`` times, ``halving`` and ``final_runs`` train, ``finals`` judges,
-``answer`` concludes, ``page`` writes it down. ``run`` has ``advise``, which does all of it.
+``options`` has what the user may say, ``request`` checks it (``own_code`` the layer and the loss) and lists what is
+compared, ``budget`` divides the time, ``before_training`` times, ``halving`` and ``finals`` train, ``finals`` judges,
+``answer`` concludes (``about`` has the request, in sentences too), ``page`` writes it down. ``run`` has ``advise``,
+which does all of it; ``measured`` has what it measured and decided so far.
 """
-
-from pathlib import Path
-from typing import Final
-
-ADVICES: Final = Path("reports/advice")
-"""The folder of advices, where none is given; each advice has a folder in it."""

@@ -1,20 +1,38 @@
-"""About an advice: its request in plain values, and sentences on its data and its memory."""
+"""About an advice: its request in plain values, sentences on its data and its memory, and how a connection is built in
+the user's own network."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from typing import Any, Final
 
 import torch
 
-from highway_bench.cell import Cell
+from highway_bench.blocks import blocks
+from highway_bench.blocks.base import PUBLISHED
 from highway_bench.families.seeding import seeded
 from highway_bench.provenance.free_memory import gib
-from highway_bench.report.format import listed
-from highway_bench.studies.advice.connections import Connection
-from highway_bench.studies.advice.fit import Fit
-from highway_bench.studies.advice.joinable import modules_of
-from highway_bench.studies.advice.request import AdviceRequest
+from highway_bench.report.format import listed, three
+from highway_bench.studies.advice.before_training import Fit
+from highway_bench.studies.advice.own_code import modules_of
+from highway_bench.studies.advice.request import AdviceRequest, Connection
+
+SCALED_BRANCH: Final = "last map ÷ √L"
+"""How a block describes its start that divides the last map of H."""
+
+
+def about(request: AdviceRequest, fitted: Fit) -> dict[str, Any]:
+    """The request in plain values, with the ``joins`` (connections, L) of a network, and the ``bytes`` of a training
+    step of pre-norm."""
+    same = ("depth", "width", "batch_size", "minutes", "loss", "optimiser", "chance_loss", "device", "repetition")
+    return {
+        "layer": request.family.name,
+        "kind": request.family.kind,
+        "joins": request.depth * len(request.family.sublayers),
+        "data": str(request.data),
+        **{name: getattr(request, name) for name in same},
+        **fitted._asdict(),
+    }
 
 
 def notes_on(request: AdviceRequest, fitted: Fit, timed_depth: int) -> list[str]:
@@ -22,7 +40,7 @@ def notes_on(request: AdviceRequest, fitted: Fit, timed_depth: int) -> list[str]
     reads = f": {request.data.note}" if request.data.note else ""
     optimiser = {"sgd": "SGD with momentum", "adamw": "AdamW"}[request.optimiser]
     notes = [*request.remarks, f"Trained on {request.data} with {optimiser}{reads}."]
-    notes.append(f"A training step of pre-norm needs about {gib(fitted.need.at(request.depth))}.")
+    notes.append(f"A training step of pre-norm needs about {gib(fitted.bytes)}.")
     if timed_depth != request.depth:
         notes.append(
             f"Steps were timed and bytes counted at depth {timed_depth}: at {request.depth} it takes too long."
@@ -47,38 +65,31 @@ def own_norms(request: AdviceRequest) -> list[str]:
     return sorted(name for name in names if "norm" in name.lower() and not name.startswith("_"))  # no weight norm
 
 
-def other_rate_note(one: Connection, runs: Sequence[Cell], again: Sequence[Cell], diverged: int) -> str:
-    """A sentence on a finalist that is judged by ``again``, and not by ``runs``, of which some ``diverged``."""
-    before, now = (f"{cells[0].recipe['rate']:.3g}" for cells in (runs, again))
-    worse = f"diverged at {diverged} of {len(runs)} seeds" if diverged else "had a higher loss"
-    return f"{one} is judged with the learning rate {now}: with {before}, the better one in the last rung, it {worse}."
+def is_fixed_factor(family: str, block: str, text: str) -> bool:
+    """Whether a start with this description multiplies the branch by a constant instead of scaling its last map: in a
+    family whose maps the package does not initialise, ``bilstm`` or a factory ``module:factory``."""
+    return (family == "bilstm" or ":" in family) and (text == SCALED_BRANCH or block == "deepnorm")
 
 
-def no_time_notes(connections: Sequence[Connection]) -> list[str]:
-    """A sentence on the finalists that are behind and did not train at their other rate; none without such."""
-    if not connections:
-        return []
-    names, each = listed([str(one) for one in connections]), " of each" if len(connections) > 1 else ""
-    return [f"There was no time to train {names} with the next best learning rate{each}, which may be the better one."]
+def start_about(connection: Connection) -> str:
+    """How a connection begins, as its block describes it."""
+    return next(start.about for start in blocks.get(connection.block).starts if start.name == connection.start)
 
 
-def about(request: AdviceRequest, fitted: Fit) -> dict[str, Any]:
-    """The request in plain values, with the ``joins`` (connections, L) of a network, and the ``bytes`` of a training
-    step of pre-norm."""
-    return {
-        "layer": request.family.name,
-        "kind": request.family.kind,
-        "depth": request.depth,
-        "joins": request.depth * len(request.family.sublayers),
-        "width": request.width,
-        "batch_size": request.batch_size,
-        "minutes": request.minutes,
-        "data": str(request.data),
-        "loss": request.loss,
-        "optimiser": request.optimiser,
-        "chance_loss": request.chance_loss,
-        "device": request.device,
-        "repetition": request.repetition,
-        "bytes": fitted.need.at(request.depth),
-        "workers": fitted.workers,
-    }
+def start_in(layer: str, connection: Connection) -> str:
+    """How a connection begins in ``layer``. Where the package does not initialise the layer's maps, a start that scales
+    some is a factor on each branch."""
+    text = start_about(connection)
+    factor = re.search("[÷×].*", text)
+    if factor is not None and is_fixed_factor(layer, connection.block, text):
+        return f"each branch H(x) {factor.group()} (a constant factor on the branch)"
+    return "the usual weights" if text == PUBLISHED.about else text
+
+
+def building(layer: str, connection: Connection, rate: float | None) -> str:
+    """How a connection is built in ``layer``, with its learning rate: its equation, without the clause on the maps of H
+    where its start is a factor on each branch, and its start."""
+    equation = blocks.get(connection.block).equation
+    if is_fixed_factor(layer, connection.block, start_about(connection)):
+        equation = re.sub(", the maps of H .*", "", equation)
+    return f"{connection}: {equation}; start: {start_in(layer, connection)}; learning rate {three(rate)}"

@@ -17,17 +17,16 @@ from typing import NamedTuple
 
 from highway_bench.cell import Cell
 from highway_bench.studies.advice.budget import FINALISTS, LATER_TRIES, HalvingPlan, in_rung
-from highway_bench.studies.advice.connections import Connection
 from highway_bench.studies.advice.measured import MeasuredCells
-from highway_bench.studies.advice.request import AdviceRequest
+from highway_bench.studies.advice.request import AdviceRequest, Connection
 from highway_bench.studies.decide.candidate import REFERENCE, beyond
 
 
 class RateLoss(NamedTuple):
-    """A learning rate and the mean final loss with it."""
+    """The mean final loss over seeds, infinite where a run has none, and the learning rate that it was trained with."""
 
-    rate: float
     loss: float
+    rate: float
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,11 @@ class Halving:
     plan: HalvingPlan
     measured: MeasuredCells
     _members: dict[int, list[Connection]] = field(default_factory=dict)
+
+    @property
+    def last(self) -> int:
+        """The number of the last rung."""
+        return self.plan.rungs - 1
 
     def pending(self) -> list[Cell]:
         """The cells to measure next, or none when the last rung has ended."""
@@ -52,7 +56,7 @@ class Halving:
 
     def cells(self, rung: int, connection: Connection, rate: float) -> list[Cell]:
         """The cells of a connection at a rate in a rung, one a seed."""
-        seeds = self.request.tuning_seeds(self.plan.seeds if rung == self.plan.rungs - 1 else 1)
+        seeds = self.request.tuning_seeds(self.plan.seeds if rung == self.last else 1)
         return [self.request.run(connection, self.plan.ladder[rung], rate, seed) for seed in seeds]
 
     def members(self, rung: int) -> list[Connection]:
@@ -63,67 +67,60 @@ class Halving:
 
     def ranked(self, rung: int) -> list[Connection]:
         """The members of a rung that has ended, by their lowest loss."""
-        members = self.members(rung)
-        return sorted(members, key=lambda one: (order_of(self.best(rung, one)[1]), members.index(one)))
+        return sorted(self.members(rung), key=lambda one: self.best(rung, one).loss)
 
     def finalists(self) -> list[Connection]:
         """Pre-norm first, and then at most three others, by their loss in the last rung. None of these diverged."""
-        ranked = self.ranked(self.plan.rungs - 1)
+        ranked = self.ranked(self.last)
         reference = first_reference(ranked)
-        trained = [one for one in ranked if one != reference and self.best(self.plan.rungs - 1, one)[1] is not None]
+        trained = [one for one in ranked if one != reference and math.isfinite(self.best(self.last, one).loss)]
         return [reference, *trained[: FINALISTS - 1]]
 
     def first_rates(self, rung: int, connection: Connection) -> Sequence[float]:
         """The rates that a connection begins a rung with: the first ones, or the best two of the rung before."""
         if rung == 0:
             return self.request.first_rates
-        losses = self.losses(rung - 1, connection)
-        return sorted(losses, key=lambda rate: (order_of(losses[rate]), rate))[:LATER_TRIES]
+        return [one.rate for one in self.by_loss(rung - 1, connection)[:LATER_TRIES]]
 
     def rates(self, rung: int, connection: Connection) -> Sequence[float]:
         """All rates of a connection in a rung whose first rates have ended."""
         first = self.first_rates(rung, connection)
         if rung > 0:
             return first
-        best = min(first, key=lambda rate: (order_of(self._loss(rung, connection, rate)), rate))
-        wider = beyond(best, first)
+        wider = beyond(self._by_loss(rung, connection, first)[0].rate, first)
         return first if wider is None else [*first, wider]
 
-    def losses(self, rung: int, connection: Connection) -> dict[float, float | None]:
-        """The final losses of a connection in a rung by rate, means over seeds; ``None`` where one has none."""
-        return {rate: self._loss(rung, connection, rate) for rate in self.rates(rung, connection)}
+    def by_loss(self, rung: int, connection: Connection) -> list[RateLoss]:
+        """The rates of a connection in a rung with their final losses, the lowest first."""
+        return self._by_loss(rung, connection, self.rates(rung, connection))
 
-    def best(self, rung: int, connection: Connection) -> tuple[float, float | None]:
+    def best(self, rung: int, connection: Connection) -> RateLoss:
         """The rate of lowest final loss, and that loss."""
-        losses = self.losses(rung, connection)
-        rate = min(losses, key=lambda rate: (order_of(losses[rate]), rate))
-        return rate, losses[rate]
+        return self.by_loss(rung, connection)[0]
 
     def other(self, connection: Connection) -> RateLoss | None:
         """The next best rate of the last rung with its loss; ``None`` if it has none."""
-        rung = self.plan.rungs - 1
-        best, losses = self.best(rung, connection)[0], self.losses(rung, connection)
-        others = [RateLoss(rate, loss) for rate, loss in losses.items() if rate != best and loss is not None]
-        return min(others, key=lambda other: (other.loss, other.rate), default=None)
+        others = self.by_loss(self.last, connection)[1:]
+        return others[0] if others and math.isfinite(others[0].loss) else None
 
-    def last_rung(self, connection: Connection) -> int:
-        """The last rung that ``connection`` trained in."""
-        return max(rung for rung in range(self.plan.rungs) if connection in self.members(rung))
+    def longest_runs(self, connection: Connection) -> list[Cell]:
+        """The cells of ``connection`` at its best rate in the last rung that it trained in."""
+        rung = max(rung for rung in range(self.plan.rungs) if connection in self.members(rung))
+        return self.cells(rung, connection, self.best(rung, connection).rate)
 
     def _promoted(self, rung: int) -> list[Connection]:
         ranked = self.ranked(rung - 1)
         chosen = ranked[: in_rung(rung, len(self.connections), self.plan.kept)]
         return chosen if any(one.block == REFERENCE for one in chosen) else [*chosen, first_reference(ranked)]
 
-    def _loss(self, rung: int, connection: Connection, rate: float) -> float | None:
-        values = [self.measured.value(cell, "final_loss") for cell in self.cells(rung, connection, rate)]
-        losses = [value for value in values if value is not None and math.isfinite(value)]
-        return fmean(losses) if len(losses) == len(values) else None
+    def _by_loss(self, rung: int, connection: Connection, rates: Sequence[float]) -> list[RateLoss]:
+        losses = {rate: self.measured.losses(self.cells(rung, connection, rate)) for rate in rates}
+        return sorted(RateLoss(fmean(map(size_of, values)), rate) for rate, values in losses.items())
 
 
-def order_of(loss: float | None) -> float:
+def size_of(loss: float | None) -> float:
     """A loss for ranks: a run without one comes last."""
-    return math.inf if loss is None else loss
+    return loss if loss is not None and math.isfinite(loss) else math.inf
 
 
 def first_reference(ranked: Sequence[Connection]) -> Connection:

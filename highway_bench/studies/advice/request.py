@@ -1,4 +1,4 @@
-"""Request: what an advice is about, checked before anything is measured."""
+"""Request: what an advice is about, checked before anything is measured, and the connections that it compares."""
 
 from __future__ import annotations
 
@@ -6,29 +6,27 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any, Final, NamedTuple
 
-from highway_bench.blocks import blocks
-from highway_bench.by_value import named_value, reference_to
-from highway_bench.cell import Cell
+from highway_bench.blocks import BlockGroup, blocks
+from highway_bench.cell import Cell, StartName
 from highway_bench.data import fingerprint
 from highway_bench.errors import BadInput, UnknownName
+from highway_bench.execution.key import versions_of
 from highway_bench.execution.preflight import preflight
 from highway_bench.families import AnyLayer, Family, as_family
 from highway_bench.matching import matched_width
 from highway_bench.network import check_depth
 from highway_bench.plan.data_choice import DataChoice, check_data, default_data, named_data
+from highway_bench.plan.expand import joins
 from highway_bench.plan.settings import ADAMW, FIRST_ADAMW_RATES, FIRST_SGD_RATES
 from highway_bench.provenance import identity
-from highway_bench.registry import reference_of
 from highway_bench.source import SourceTree
-from highway_bench.studies.advice.budget import LEAST_STEPS
-from highway_bench.studies.advice.connections import Connection, connections_for
-from highway_bench.studies.advice.joinable import check_joinable
-from highway_bench.studies.advice.own_loss import constant_loss_under
+from highway_bench.studies.advice.options import AdviceOptions
+from highway_bench.studies.advice.own_code import check_joinable, constant_loss_under
 from highway_bench.studies.decide.candidate import REFERENCE
 from highway_bench.success.judging import THRESHOLD
 from highway_bench.tasks.base import Skip
@@ -36,18 +34,28 @@ from highway_bench.tasks.from_cell import cell_stack, check_device, default_devi
 
 WIDTHS: Final = {"vector": 64, "image": 16, "sequence": 32}
 BATCHES: Final = {"vector": 100, "image": 32, "sequence": 32}
-
-Optimiser = Literal["sgd", "adamw"]
-RECIPES: Final[Mapping[Optimiser, Mapping[str, Any]]] = {
+GROUPS: Final[tuple[BlockGroup, ...]] = ("core", "modern", "own")
+RECIPES: Final[Mapping[str, Mapping[str, Any]]] = {
     "sgd": {"optimiser": "sgd", "momentum": 0.9, "decay": 0.1},
     "adamw": ADAMW,  # that of ``decide``
 }
-FIRST_RATES: Final[Mapping[Optimiser, tuple[float, ...]]] = {"sgd": FIRST_SGD_RATES, "adamw": FIRST_ADAMW_RATES}
+FIRST_RATES: Final = {"sgd": FIRST_SGD_RATES, "adamw": FIRST_ADAMW_RATES}
 WARM_UP: Final = 10  # AdamW's warm-up is the first tenth of the steps
 RULES: Final = 3  # of halving and finals; an advice by other rules is another one
 TUNING_SEEDS: Final = 20_000  # from here on; other parts of the package have smaller ones
 FINAL_SEEDS: Final = 40_000
 SEEDS_APART: Final = 100  # between the seeds of two repetitions
+
+
+class Connection(NamedTuple):
+    """A block at one of its starts."""
+
+    block: str
+    start: StartName
+
+    def __str__(self) -> str:
+        starts = blocks.get(self.block).starts if self.block in blocks else ()
+        return f"{self.block} ({self.start} start)" if len(starts) > 1 else self.block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +64,8 @@ class AdviceRequest:
 
     ``optimiser`` has the recipe of the trainings, but for learning rate, steps and warm-up. ``steps`` are those of the
     finals; without, the minutes decide them. ``blocks`` are patterns of the blocks to compare; none for all. ``loss``
-    is the user's own as ``module:function``, ``chance_loss`` that of the best constant prediction. ``repetition``
-    numbers advices that differ in their seeds alone. ``data_hash`` identifies the items that it trains on. ``remarks``
-    say what is done with a user's layer.
+    is the user's own as ``module:function``. ``repetition`` numbers advices that differ in their seeds alone.
+    ``remarks`` say what is done with a user's layer.
     """
 
     family: Family
@@ -67,20 +74,24 @@ class AdviceRequest:
     batch_size: int
     minutes: float
     data: DataChoice
-    chance_loss: float
-    data_hash: str
-    optimiser: Optimiser
-    steps: int | None = None
-    loss: str | None = None
-    blocks: tuple[str, ...] = ()
-    device: str = "cpu"
-    repetition: int = 0
-    remarks: tuple[str, ...] = ()
+    optimiser: str
+    steps: int | None
+    loss: str | None
+    blocks: tuple[str, ...]
+    device: str
+    repetition: int
+    remarks: tuple[str, ...]
 
     @cached_property
     def connections(self) -> list[Connection]:
         """What is compared."""
         return connections_for(self.family, self.blocks)
+
+    @cached_property
+    def chance_loss(self) -> float:
+        """The loss of the best constant prediction; raises ``BadInput`` for a loss that cannot be trained with."""
+        dataset = self.data.dataset
+        return dataset.chance_loss if self.loss is None else constant_loss_under(self.loss, dataset)
 
     @cached_property
     def template(self) -> Cell:
@@ -105,11 +116,15 @@ class AdviceRequest:
             recipe=recipe,
         )
 
+    @cached_property
+    def untrained(self) -> Cell:
+        """The cell of pre-norm's network on examples, without data."""
+        steps = positions_of(self.family, self.template) if self.family.kind == "sequence" else None
+        return self.template.but(dataset=None, recipe={}, seq_len=steps)
+
     def preflight(self, plugins: Sequence[str] = ()) -> None:
         """Try a layer of the user's own with each connection, on the data and as it is timed; raises ``BadInput``."""
-        trained = [self.run(one, 2, self.first_rates[-1], 0) for one in self.connections]
-        steps = positions_of(self.family, self.template) if self.family.kind == "sequence" else None
-        preflight([*trained, trained[0].but(dataset=None, recipe={}, seq_len=steps)], plugins)
+        preflight([*(self.run(one, 2, self.first_rates[-1], 0) for one in self.connections), self.untrained], plugins)
 
     @property
     def first_rates(self) -> tuple[float, ...]:
@@ -131,11 +146,15 @@ class AdviceRequest:
 
     def tuning_seeds(self, count: int) -> range:
         """The seeds of the runs that choose connections and learning rates."""
-        return seeds_from(TUNING_SEEDS, count, self.repetition)
+        return self._seeds(TUNING_SEEDS, count)
 
     def final_seeds(self, count: int) -> range:
         """The fresh seeds of the finals."""
-        return seeds_from(FINAL_SEEDS, count, self.repetition)
+        return self._seeds(FINAL_SEEDS, count)
+
+    def _seeds(self, first: int, count: int) -> range:
+        start = first + SEEDS_APART * self.repetition
+        return range(start, start + count)
 
     @property
     def name(self) -> str:
@@ -147,70 +166,61 @@ class AdviceRequest:
             self.minutes,
             self.steps,
             self.repetition,
-            self.data_hash,
-            sources_of(self.family.name, self.loss),
+            fingerprint(self.data.dataset),
+            versions_of(self.template, SourceTree()),
             list(identity(self.device)),
         ]
         layer = re.sub(r"[^\w]+", "-", self.family.name.rpartition(":")[2]).strip("-")
         return f"{layer}-{self.depth}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]}"
 
 
-def requested(
-    layer: AnyLayer,
-    *,
-    depth: int,
-    minutes: float,
-    data: Any = None,
-    target: str | None = None,
-    data_options: Mapping[str, Any] | None = None,
-    loss: str | Callable[..., Any] | None = None,
-    optimiser: str | None = None,
-    steps: int | None = None,
-    width: int | None = None,
-    batch_size: int | None = None,
-    block: Sequence[str] = (),
-    family_options: Mapping[str, Any] | None = None,
-    device: str | None = None,
-    repetition: int = 0,
-) -> AdviceRequest:
-    """The request for ``layer``: a family, its name, a factory, or the name ``module:factory`` of one.
+def requested(layer: AnyLayer, *, depth: int, minutes: float, **options: Any) -> AdviceRequest:
+    """The request for ``layer``: a family, its name, a factory, or the name ``module:factory`` of one; ``options`` are
+    the fields of ``AdviceOptions``.
 
     Data of the user's own are read and copied. Raises ``BadInput``, in one line, for all that can be known before a
     measurement.
     """
-    check_sizes(depth, minutes, steps, width, batch_size)
-    chosen_device = device or default_device()
-    check_device(chosen_device)
-    options = family_options or {}
-    layers, nominal = sized(layer, options, width)
-    choice = default_data(layers, nominal)
-    if data is not None:
-        choice = named_data(data, target=target, images=layers.kind == "image")
-    choice = choice.but(data_options or {})
-    if ":" in layers.name and layers.kind == "vector" and "kind" not in options and choice.has_steps:
-        layers, nominal = sized(layer, {**options, "kind": "sequence"}, width)
-        choice = choice.with_note("the layer takes vectors, and gets every step")
-    if ":" in layers.name:
-        check_joinable(layers, nominal)
-    batch = batch_size or BATCHES[layers.kind]
-    check_data(choice, batch)
-    loss = reference_of(loss) if isinstance(loss, str) else None if loss is None else reference_to(loss)
+    given = AdviceOptions.of(**options)
+    check_depth(depth)
+    if not (math.isfinite(minutes) and minutes > 0):
+        raise BadInput(f"minutes must be above 0, not {minutes:g}")
+    device = given.device or default_device()
+    check_device(device)
+    family, width = sized(layer, given.family_options, given.width)
+    data = default_data(family, width)
+    if given.data is not None:
+        data = named_data(given.data, target=given.target, images=family.kind == "image")
+    data = data.but(given.data_options)
+    is_own = ":" in family.name
+    if is_own and family.kind == "vector" and "kind" not in given.family_options and data.has_steps:
+        family, width = sized(layer, {**given.family_options, "kind": "sequence"}, given.width)
+        data = data.with_note("the layer takes vectors, and gets every step")
+    if is_own:
+        check_joinable(family, width)
+    batch_size = given.batch_size or BATCHES[family.kind]
+    check_data(data, batch_size)
+    # With SGD, ``decide`` found too few networks of sequences trained.
+    optimiser = given.optimiser or ("adamw" if family.kind == "sequence" else "sgd")
+    if optimiser not in RECIPES:
+        raise UnknownName("optimiser", optimiser, RECIPES)
+    remarks = list(family.remarks)
+    if given.width not in (None, width):
+        remarks.append(f"it does not take width {given.width}, and is measured at {width}")
     request = AdviceRequest(
-        family=layers,
+        family=family,
         depth=depth,
-        width=nominal,
-        batch_size=batch,
+        width=width,
+        batch_size=batch_size,
         minutes=minutes,
-        data=choice,
-        chance_loss=choice.dataset.chance_loss if loss is None else constant_loss_under(loss, choice.dataset),
-        data_hash=fingerprint(choice.dataset),
-        optimiser=chosen_optimiser(optimiser, layers),
-        steps=steps,
-        loss=loss,
-        blocks=tuple(block),
-        device=chosen_device,
-        repetition=repetition,
-        remarks=remarks_on(layers, width, nominal),
+        data=data,
+        optimiser=optimiser,
+        steps=given.steps,
+        loss=given.loss,
+        blocks=given.block,
+        device=device,
+        repetition=given.repetition,
+        remarks=tuple(f"{family.name}: {remark}." for remark in remarks),
     )
     try:
         cell_stack(request.run(request.connections[0], 2, 0.1, 0).but(depth=1, device="cpu"))
@@ -219,60 +229,38 @@ def requested(
     return request
 
 
-def remarks_on(layers: Family, width: int | None, nominal: int) -> tuple[str, ...]:
-    """What is done with a user's layer, each in a sentence; ``nominal`` is taken instead of ``width``."""
-    other = [f"it does not take width {width}, and is measured at {nominal}"] if width not in (None, nominal) else []
-    return tuple(f"{layers.name}: {remark}." for remark in (*layers.remarks, *other))
-
-
-def check_sizes(depth: int, minutes: float, steps: int | None, width: int | None, batch_size: int | None) -> None:
-    """Raise ``BadInput`` for a depth, a time, steps or a size that nothing can have."""
-    check_depth(depth)
-    if not (math.isfinite(minutes) and minutes > 0):
-        raise BadInput(f"minutes must be above 0, not {minutes:g}")
-    for name, least, value in (("steps", LEAST_STEPS, steps), ("width", 1, width), ("batch size", 1, batch_size)):
-        if value is not None and value < least:
-            raise BadInput(f"{name} must be at least {least}, not {value}")
-
-
-def chosen_optimiser(name: str | None, layers: Family) -> Optimiser:
-    """The optimiser called ``name``. By default SGD with momentum, and AdamW for sequences: with SGD, ``decide`` found
-    too few of their networks trained. Raises ``UnknownName``."""
-    if name is None:
-        return "adamw" if layers.kind == "sequence" else "sgd"
-    for known in RECIPES:
-        if name == known:
-            return known
-    raise UnknownName("optimiser", name, RECIPES)
-
-
 def sized(layer: AnyLayer, options: Mapping[str, Any], width: int | None) -> tuple[Family, int]:
-    """The family of ``layer``, and ``width`` or a usual one for its kind.
+    """The family of ``layer``, and ``width`` or a usual one for its kind, or the next one that it accepts.
 
     Raises ``BadInput`` for a layer that cannot be joined for its inputs or its shapes.
     """
-    result = as_family(layer, **options)
-    return result, checked_width(result, width)
+    family = as_family(layer, **options)
+    step = family.width_step
+    nominal = family.nearest_width(width or math.ceil(WIDTHS[family.kind] / step) * step)
+    family.check_width(nominal)
+    return family, nominal
 
 
-def checked_width(layers: Family, width: int | None) -> int:
-    """``width``, or the usual one for the kind of ``layers``, or the next one that they accept; it is checked."""
-    step = layers.width_step
-    nominal = layers.nearest_width(width or math.ceil(WIDTHS[layers.kind] / step) * step)
-    layers.check_width(nominal)
-    return nominal
+def connections_for(family: Family, patterns: Sequence[str] = ()) -> list[Connection]:
+    """Every connection that ``family`` can carry, or those of the blocks that match ``patterns``, and pre-norm.
 
-
-def seeds_from(first: int, count: int, repetition: int) -> range:
-    """``count`` seeds of a repetition."""
-    start = first + SEEDS_APART * repetition
-    return range(start, start + count)
-
-
-def sources_of(*references: str | None) -> str:
-    """A hash of ``references``, and of the source of their modules and of what these import."""
-    given = [one for one in references if one is not None and ":" in one]
-    values = {one: value for one in given if (value := named_value(one)) is not None}
-    modules = [one.partition(":")[0] for one in given if one not in values]
-    tree = [SourceTree().digest(modules), *(value.key for value in values.values())] if given else ""
-    return hashlib.sha256(json.dumps([given, tree]).encode()).hexdigest()
+    Controls and variants are among them only where a pattern is their full name. When time is short, the last ones are
+    left out: first come the depth-aware starts (the only start of blocks that depend on depth in any case) in the order
+    of the blocks, plain last; then the other starts in the same order. Raises ``UnknownName`` for a pattern that
+    matches nothing, and ``BadInput`` for a full name of a block that ``family`` cannot have.
+    """
+    chosen = blocks.select(*(patterns or ["*"]), REFERENCE)
+    specs = [blocks.get(name) for name in chosen if blocks.get(name).group in GROUPS or name in patterns]
+    for spec in specs:
+        if spec.name in patterns:
+            spec.check_family(family)
+    ranks: dict[Connection, tuple[bool, bool, bool, float, str]] = {}
+    for spec in specs:
+        starts = [start.name for start in spec.starts if start.init in family.inits]
+        if starts and joins(spec.name, family):
+            main: StartName = "depth-aware" if "depth-aware" in starts else starts[0]
+            for start in starts:
+                reference = spec.name == REFERENCE and start == main
+                order = math.inf if spec.order is None else spec.order
+                ranks[Connection(spec.name, start)] = (not reference, start != main, spec.baseline, order, spec.name)
+    return sorted(ranks, key=ranks.__getitem__)
