@@ -16,7 +16,7 @@ from scipy import stats
 
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import groups, recipe_of, rows_of, start_of, without_start
-from highway_bench.measure.paired import BySeed, Contrast, contrasts
+from highway_bench.measure.paired import LEAST_PAIRS, BySeed, compare, contrasts
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, Shown, shown
@@ -24,7 +24,7 @@ from highway_bench.report.format import count, listed, three
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.studies.decide.candidate import REFERENCE
 from highway_bench.studies.decide.language import DEEP, SHALLOW, WIDER, WIDTH
-from highway_bench.success.ladder import FEW, LEAST_SEEDS
+from highway_bench.success.ladder import FEW
 from highway_bench.success.rates import size
 
 LANGUAGE: Final = "language"
@@ -197,10 +197,12 @@ def bits_by_seed(runs: pd.DataFrame) -> BySeed:
 def _records(runs: pd.DataFrame, reference: pd.DataFrame) -> list[dict[str, Any]]:
     by_block = {str(block): part for block, part in runs.groupby("block")}
     values, own = {block: bits_by_seed(part) for block, part in by_block.items()}, bits_by_seed(reference)
-    found = contrasts({REFERENCE: own, **values}, REFERENCE) if len(reference) else {}
+    both = {REFERENCE: own, **values}
+    found, judged = (contrasts(both, REFERENCE), compare(both, REFERENCE)) if len(reference) else ({}, {})
     records = []
     for block, one in found.items():
         diverged = _diverged(by_block[block])
+        word = FEW if one.difference.n < LEAST_PAIRS else judged[block].word
         records.append(
             {
                 "block": block,
@@ -213,7 +215,7 @@ def _records(runs: pd.DataFrame, reference: pd.DataFrame) -> list[dict[str, Any]
                 "difference_high": one.difference.high,
                 "pairs": one.difference.n,
                 "p": one.p,
-                "verdict": UNSTABLE if diverged else UNSTABLE_REFERENCE if _diverged(reference) else _verdict(one),
+                "verdict": UNSTABLE if diverged else UNSTABLE_REFERENCE if _diverged(reference) else word,
             }
         )
     return records
@@ -315,14 +317,6 @@ def width_shown(runs: pd.DataFrame) -> Shown:
         ],
         note=note,
     )
-
-
-def _verdict(contrast: Contrast) -> str:
-    if contrast.difference.n < LEAST_SEEDS:
-        return FEW
-    if not contrast.is_significant:
-        return "undecided"
-    return "better" if contrast.difference.value < 0 else "worse"
 
 
 def _difference(row: Record) -> str:
