@@ -20,6 +20,7 @@ from highway_bench.measure.paired import ALPHA, BETTER, UNDECIDED, UNKNOWN, WORS
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.studies.reproduce.quantities import rate_difference
 
+
 @dataclass(frozen=True)
 class BlockContrast:
     """A connection against ``other``. ``success`` is the difference of the shares of seeds that succeed; ``loss`` is

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
+import math
+from collections.abc import Callable, Mapping, Sequence, Sized
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,11 +14,12 @@ from highway_bench.data import make_dataset
 from highway_bench.frames.rows import of_task, recipe_of
 from highway_bench.measure.statistics import t_interval
 from highway_bench.plan.settings import FIRST_ADAMW_RATES
-from highway_bench.report.format import count, three
-from highway_bench.results.schema import Status
+from highway_bench.report import columns as column
+from highway_bench.report.figures import Picture
+from highway_bench.report.format import count, signed, three
 from highway_bench.studies.decide.candidate import Candidate
-from highway_bench.studies.reproduce._bilstm_figure import picture, shown
-from highway_bench.studies.reproduce.arms import MOST_SEEDS, TunedReproduction
+from highway_bench.studies.reproduce import drawing
+from highway_bench.studies.reproduce.arms import MOST_SEEDS, TunedReproduction, columns, of_arm, table_by
 from highway_bench.studies.reproduce.base import Evaluated, NotAttempted, register_reproduction
 from highway_bench.studies.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.studies.reproduce.quantities import Region, Statistic, mean, rate
@@ -56,8 +58,8 @@ CORPORA = {"movie-reviews": CorpusTraining(132, 2), "tweets": CorpusTraining(51,
 
 Points = Mapping[tuple[str, int], Mapping[int, float]]
 """Test accuracies in points above chance, by block, layers and seed."""
-Corpora = Mapping[str, tuple[Points, float]]
-"""The accuracies on each corpus, and its chance in percent."""
+Corpora = Mapping[str, Points]
+"""The accuracies on each corpus."""
 
 
 @register_reproduction(
@@ -78,6 +80,7 @@ class BiLstmByDepth(TunedReproduction):
     default_seeds = 11  # at the two depths that decide
     least_seeds = LEAST_SEEDS
     rates = FIRST_ADAMW_RATES
+    by = ("corpus", "depth", "block")
     # Version 1 had three seeds and two rates, and every depth decided. Version 2, of which no rows were seen, judged a
     # fall to chance by the t interval of a number that is either at chance or far above it. In version 3 half of the
     # seeds decided, without an interval. In version 4 the best rate was often the highest of four. In version 5 a
@@ -93,9 +96,10 @@ class BiLstmByDepth(TunedReproduction):
         NotAttempted("500 epochs at 300 units with a dropout of 0.6", BLOG, "out of reach of two cores"),
     )
 
-    def arms(self, request: Request) -> dict[Hashable, Candidate]:
+    def arms(self, request: Request) -> dict[tuple[Any, ...], Candidate]:
         return {
             (corpus, depth, block): self.arm(
+                request,
                 block,
                 "bilstm",
                 self.seeds(request, 0 if depth in (1, NAMED) else REPORTED_SEEDS),
@@ -104,7 +108,6 @@ class BiLstmByDepth(TunedReproduction):
                 batch_size=BATCH,
                 dataset="sentiment",
                 recipe=recipe(corpus, request.epochs),
-                device=request.device,
             )
             for corpus, depth, block in itertools.product(CORPORA, request.depth or DEPTHS, BLOCKS)
         }
@@ -117,38 +120,21 @@ class BiLstmByDepth(TunedReproduction):
         ]
 
     def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
-        runs = self.ended_runs(rows, request, lambda run: (corpus_of(run["recipe"]), run["depth"], run["block"]))
-        runs["corpus"] = [corpus_of(text) for text in runs["recipe"]]
-        runs["chance"] = runs["corpus"].map({corpus: chance_of(corpus) for corpus in set(runs["corpus"])})
-        runs["diverged"] = runs["status"] == Status.DIVERGED
-        runs["test_accuracy"] = runs["test_accuracy"].mask(runs["diverged"], runs["chance"])
-        corpora: dict[str, tuple[Points, float]] = {}
-        for corpus in CORPORA:
-            own = runs[runs["corpus"] == corpus]
-            points: dict[Any, dict[int, float]] = {
-                key: dict(zip(part["seed"], 100 * (part["test_accuracy"] - part["chance"]), strict=True))
-                for key, part in own.sort_values("seed").groupby(["block", "depth"])
-            }
-            corpora[corpus] = points, 100 * own["chance"].max()
+        runs = above_chance(self.runs(rows, request))
+        corpora = {corpus: points_of(of_arm(runs, corpus=corpus)) for corpus in CORPORA}
         if runs.empty:
             return corpora, [], []
         budget = "; ".join(
             f"{corpus}: epochs: {count(request.epochs or training.epochs)}"
             for corpus, training in CORPORA.items()
-            if corpora[corpus][0]
+            if corpora[corpus]
         )
         note = (
             f"{budget}; batches of {BATCH}, Adam, texts cut at {LENGTH} words. Every block has the parameters per "
             f"layer of plain at width {WIDTH}; the counts include the embedding."
         )
         caption = f"Equal parameters per layer, plain at width {WIDTH}, rate tuned; {budget}"
-        order = {"corpus": [*CORPORA].index, "block": BLOCKS.index}
-        runs = runs.sort_values(
-            ["corpus", "depth", "block"],
-            kind="stable",
-            key=lambda column: column.map(order[column.name]) if column.name in order else column,
-        )
-        return corpora, [shown(runs, last_gains(self.fresh(rows)), note)], [picture(runs, caption)]
+        return corpora, [_shown(runs, last_gains(self.fresh(rows)), note)], [_picture(runs, caption)]
 
 
 def recipe(corpus: str, epochs: int | None) -> dict[str, object]:
@@ -170,6 +156,20 @@ def chance_of(corpus: str) -> float:
     chance = make_dataset("sentiment", corpus=corpus).chance_accuracy
     assert chance is not None
     return chance
+
+
+def above_chance(runs: pd.DataFrame) -> pd.DataFrame:
+    """The ``runs`` with the ``chance`` of their corpus, which is the accuracy of one that diverged, and the accuracy
+    above it in ``points``."""
+    runs["chance"] = runs["corpus"].map({corpus: chance_of(corpus) for corpus in set(runs["corpus"])}).astype(float)
+    runs["test_accuracy"] = runs["test_accuracy"].mask(runs["final_loss"].eq(math.inf), runs["chance"])
+    return runs.assign(points=100 * (runs["test_accuracy"] - runs["chance"]))
+
+
+def points_of(runs: pd.DataFrame) -> Points:
+    """The points of the ``runs`` on one corpus."""
+    ordered = runs.sort_values("seed").groupby(["block", "depth"])
+    return {arm: dict(zip(own["seed"], own["points"], strict=True)) for arm, own in ordered}
 
 
 def last_gains(rows: pd.DataFrame) -> pd.Series:
@@ -220,22 +220,22 @@ def claims_of(corpus: str, epochs: int, design: Mapping[str, Any]) -> list[Claim
     """The blog's four claims on one corpus, which trains for ``epochs``."""
 
     def no_gain(data: Corpora, confidence: float) -> Observation:
-        depths = falls(data[corpus][0], "plain")
+        depths = falls(data[corpus], "plain")
         each = [mean(f"{depth} layers", depths[depth].values(), confidence, "points") for depth in sorted(depths)]
-        return Observation(decisive=each[-1:], reported=each[:-1], untestable=untestable(data[corpus][0], depths))
+        return Observation(decisive=each[-1:], reported=each[:-1], untestable=untestable(data[corpus], depths))
 
     def at_chance(data: Corpora, confidence: float) -> Observation:
-        points, chance = data[corpus]
+        points = data[corpus]
         known = [*points["plain", NAMED].values()] if NAMED in falls(points, "plain") else []
         share = rate(f"{NAMED} layers", sum(map(is_at_chance, known)), len(known), confidence)
         return Observation(
             decisive=[share] if known else [],
             untestable=untestable(points, known) if known else f"no run of {NAMED} layers at enough seeds",
-            note=f"chance {three(chance)} %",
+            note=f"chance {three(100 * chance_of(corpus) if points else math.nan)} %",
         )
 
     def fall(data: Corpora, confidence: float, *, less: bool) -> Observation:
-        points, _ = data[corpus]
+        points = data[corpus]
         plain, highway = falls(points, "plain"), falls(points, "highway")
         common = plain.keys() & highway.keys()
         if why := untestable(points, common):
@@ -298,3 +298,70 @@ def claims_of(corpus: str, epochs: int, design: Mapping[str, Any]) -> list[Claim
             scatter=SCATTER_AT_TEN * MUCH,
         ),
     ]
+
+
+# ------------------------------------------------------------------------------------------------ table and figure
+
+
+def _shown(runs: pd.DataFrame, gains: pd.Series, note: str) -> column.Shown:
+    """One row per corpus, depth and block: accuracy with its interval over seeds, size, rate, gain and step time."""
+
+    def accuracy(record: column.Record) -> str:
+        low, high = (signed(100 * record[name], ".1f") for name in ("low", "high"))
+        interval = "" if math.isnan(record["low"]) else f" [{low}, {high}]"
+        return f"{signed(100 * record['accuracy'], '.1f')}{interval} %"
+
+    def further(own: pd.DataFrame) -> dict[str, Any]:
+        means = {name: own[name].mean() for name in ("chance", "train_accuracy")}
+        return {**means, **mean("", own["test_accuracy"]).columns("accuracy")}
+
+    table = table_by(BiLstmByDepth.by, runs, further)
+    arms = table[[*BiLstmByDepth.by]].itertuples(index=False, name=None)
+    table["gain"] = [gains.get(arm, math.nan) for arm in arms]
+    shown = [
+        column.words("corpus", "corpus"),
+        *columns("depth", "block", "width", "params", "n"),
+        column.computed("test accuracy", accuracy, "mean over seeds with its 95 % t interval; none for a single seed"),
+        column.percent("chance", "chance", "always the commoner class"),
+        column.percent("train_accuracy", "train accuracy"),
+        column.percent(
+            "gain", "last epoch's gain", "in test accuracy; a large gain means that the budget was too short"
+        ),
+        *columns("diverged", "rate", "edge", "step_seconds"),
+    ]
+    return column.shown("bilstm-accuracy", "Test accuracy by depth", table, shown, note=note)
+
+
+def _picture(runs: pd.DataFrame, caption: str) -> Picture:
+    """Test accuracy against depth: one panel per corpus, one line per block, with intervals from two seeds on."""
+    styles, depths, alt = drawing.styles(runs["block"]), sorted(set(runs["depth"])), []
+    numbers = runs.groupby([*BiLstmByDepth.by]).size()
+    extra = [drawing.mark("o", "a single seed", filled=False)] if numbers.eq(1).any() else []
+    extra += [drawing.mark(".", "a seed")] if numbers.between(2, drawing.DOTS_BELOW - 1).any() else []
+    corpora = list(dict.fromkeys(runs["corpus"]))
+    with drawing.sheet("Test accuracy by depth", 2.9, styles, extra, count=len(corpora)) as sheet:
+        for axes, corpus in zip(sheet.axes, corpora, strict=True):
+            here = of_arm(runs, corpus=corpus)
+            for number, (block, style) in enumerate(styles.items()):
+                by_depth = {
+                    depth: list(100 * own["test_accuracy"]) for depth, own in of_arm(here, block=block).groupby("depth")
+                }
+                at = [depth * (1 + drawing.dodge(number, len(styles), 0.12)) for depth in by_depth]
+                means = [mean("", own) for own in by_depth.values()]
+                drawing.line(axes, at, means, style, by_depth.values())
+                named = zip(by_depth, means, strict=True)
+                alt += [f"{corpus}, {block}, {depth} layers: {three(one.value)} %" for depth, one in named]
+            chance = 100 * here["chance"].max()
+            drawing.level(axes, chance, f"chance {three(chance)} %")
+            axes.set_title(corpus, loc="left")
+            axes.set_xlim(depths[0] / 1.2, depths[-1] * 1.2)
+            drawing.log_axis(axes, "x", at=depths)
+            axes.set_xlabel("BiLSTM layers (log)")
+        sheet.axes[0].set_ylabel("test accuracy, %")
+    seeds = " or ".join(map(str, sorted(set(numbers))))
+    return sheet.picture(
+        "bilstm-accuracy",
+        f"Test accuracy by depth. {drawing.joined(alt, 40)}",
+        f"{caption}; bars are 95 % t intervals over {seeds} seeds, which may end below chance; dotted: always the "
+        "commoner class.",
+    )
