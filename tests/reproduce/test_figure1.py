@@ -57,10 +57,7 @@ LIKE_THE_PAPER = {
 
 
 def test_both_arms_and_every_depth_get_the_same_search() -> None:
-    cells = FIGURE1.cells(Request())
-    assert {(cell.block, cell.width) for cell in cells} == {("plain", 71), ("highway", 50)}
-    assert {cell.depth for cell in cells} == {9, 19, 49, 99}
-    assert len({str(cell.recipe["search"]) for cell in cells}) == 1
+    assert len({str(cell.recipe["search"]) for cell in FIGURE1.cells(Request())}) == 1
     with pytest.raises(BadInput, match="2 at least"):
         FIGURE1.cells(Request(depth=(10, 1)))
 

@@ -14,7 +14,7 @@ from highway_bench.errors import BadInput
 from highway_bench.studies.reproduce.base import Conclusion, reproductions
 from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.request import Request
-from tests.reproduce.conftest import C, N, R, U, followed, outcome_of
+from tests.reproduce.conftest import C, N, R, U, outcome_of
 
 STUDY = reproductions.get("thousand")
 FIRST = STUDY.version.seen
@@ -39,13 +39,8 @@ def outcome(curve: Callable[[Cell], Any], request: Request = DESK) -> Conclusion
     return outcome_of(STUDY, metrics, request)
 
 
-def test_the_cells() -> None:
-    every = followed(STUDY, Request(), lambda cell: {"final_loss": 0.1, "success": 1.0})
-    cells = [cell for cell in every if cell.trial is None]
-    assert {(cell.block, cell.width) for cell in cells} == {("highway", 50), ("plain", 71)}
-    assert {cell.depth + 1 for cell in cells} == {10, 20, 50, 100, 200, 500, 1_101}
-    assert {cell.seed for cell in cells} == set(range(13, 23))
-    assert all("gate_bias" not in cell.block_options for cell in cells)
+def test_the_depth_counts_the_plain_first_layer() -> None:
+    assert {cell.depth for cell in STUDY.cells(Request(depth=(2, 31)))} == {1, 30}
     with pytest.raises(BadInput, match="2 at least"):
         STUDY.cells(Request(depth=(1,)))
 
