@@ -229,7 +229,7 @@ def claims_of(corpus: str, epochs: int, design: Mapping[str, Any]) -> list[Claim
         known = [*points["plain", NAMED].values()] if NAMED in falls(points, "plain") else []
         share = rate(f"{NAMED} layers", sum(map(is_at_chance, known)), len(known), confidence)
         return Observation(
-            decisive=[share] if known else [],
+            decisive=[share],
             untestable=untestable(points, known) if known else f"no run of {NAMED} layers at enough seeds",
             note=f"chance {three(100 * chance_of(corpus) if points else math.nan)} %",
         )
@@ -352,7 +352,7 @@ def _picture(runs: pd.DataFrame, caption: str) -> Picture:
                 named = zip(by_depth, means, strict=True)
                 alt += [f"{corpus}, {block}, {depth} layers: {three(one.value)} %" for depth, one in named]
             chance = 100 * here["chance"].max()
-            drawing.level(axes, chance, f"chance {three(chance)} %")
+            drawing.level(axes, chance, f"chance {three(chance)} %", "right")
             axes.set_title(corpus, loc="left")
             axes.set_xlim(depths[0] / 1.2, depths[-1] * 1.2)
             drawing.log_axis(axes, "x", at=depths)

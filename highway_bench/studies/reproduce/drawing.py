@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from highway_bench.report.figures.base import Picture, dodge, head, joined, legend, log_axis, mark, panels, settings
 from highway_bench.report.figures.drawing import (
     DOTS_BELOW,
+    SIDES,
     crosses,
     intervals,
     point_with_interval,
@@ -87,7 +88,9 @@ def line(
         seed_dots(axes, x, own, style)
 
 
-def level(axes: Axes, y: float, text: str) -> None:
-    """Draw a dotted line at ``y``, with its name outside of the panel."""
+def level(axes: Axes, y: float, text: str, side: str = "outside") -> None:
+    """Draw a dotted line at ``y``, with its name on a side as in ``reference_losses``."""
+    x, options = SIDES[side]
     axes.axhline(y, color=NEUTRAL, linewidth=0.8, linestyle=":")
-    axes.annotate(text, (1.01, y), xycoords=axes.get_yaxis_transform(), va="center", fontsize=7.5, color=NEUTRAL)
+    words: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7.5, "color": NEUTRAL}
+    axes.annotate(text, (x, y), xycoords=axes.get_yaxis_transform(), **words, **options)

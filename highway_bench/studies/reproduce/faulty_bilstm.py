@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -156,26 +156,16 @@ def _guard(runs: pd.DataFrame, *blocks: str) -> str:
     return ""
 
 
-def _mean(name: str, differences: Collection[float], confidence: float) -> list[Quantity]:
-    """The mean of ``differences`` in points, if there are any."""
-    return [mean(name, differences, confidence, "points")] if differences else []
-
-
-def _rate(of_seeds: Iterable[bool], confidence: float) -> list[Quantity]:
-    every = list(of_seeds)
-    return [rate("", sum(every), len(every), confidence)] if every else []
-
-
 def _fall(runs: pd.DataFrame, confidence: float) -> Observation:
     falls = fall_of(points_of(runs), CORRECT, DEEP)
-    return Observation(decisive=_mean("", falls.values(), confidence), untestable=_guard(runs, CORRECT))
+    return Observation(decisive=[mean("", falls.values(), confidence, "points")], untestable=_guard(runs, CORRECT))
 
 
 def _at_chance(runs: pd.DataFrame, confidence: float) -> Observation:
     deep = of_arm(runs, block=FAULTY, depth=DEEP)["points"]
     return Observation(
-        decisive=_rate(map(is_at_chance, deep), confidence),
-        reported=_mean("fall", fall_of(points_of(runs), FAULTY, DEEP).values(), confidence),
+        decisive=[rate("", sum(map(is_at_chance, deep)), len(deep), confidence)],
+        reported=[mean("fall", fall_of(points_of(runs), FAULTY, DEEP).values(), confidence, "points")],
         untestable=_guard(runs, FAULTY),
     )
 
@@ -188,8 +178,8 @@ def _explained(runs: pd.DataFrame, confidence: float) -> Observation:
     names = [f"the published layer's fall minus {whose}" for whose in ("the correct one's", "the plain one's")]
     alone = [is_at_chance(faulty[seed]) and not is_at_chance(correct[seed]) for seed in faulty.keys() & correct.keys()]
     return Observation(
-        decisive=_rate(alone, confidence),
-        reported=[one for name, falls in zip(names, further, strict=True) for one in _mean(name, falls, confidence)],
+        decisive=[rate("", sum(alone), len(alone), confidence)],
+        reported=[mean(name, falls, confidence, "points") for name, falls in zip(names, further, strict=True)],
         untestable=_guard(runs, FAULTY, CORRECT),
         note="but it falls further than plain, while the blog's highway falls less"
         if mean("", further[1], confidence).low > 0

@@ -181,7 +181,7 @@ def _guideline(layers: int, design: Mapping[str, Any]) -> Claim:
         best = listed([signed(bias) for bias in unbeaten(arms, confidence)] or ["none"])
         leave = ", ".join(f"{LEFT_CHANCE.count(own)} of {len(own)} at {signed(bias)}" for bias, own in arms.items())
         return Observation(
-            decisive=[rate("", LEFT_CHANCE.count(runs), len(runs), confidence)] if len(runs) else [],
+            decisive=[rate("", LEFT_CHANCE.count(runs), len(runs), confidence)],
             reported=[ratio(f"{name} {signed(bias)}", own, runs, confidence) for bias, own in others.items()],
             note=f"seeds that leave chance: {leave}; beaten by no other: {best}",
         )

@@ -98,17 +98,17 @@ def pair_record(runs: pd.DataFrame) -> dict[str, Any]:
 
 def _observe(runs: pd.DataFrame, confidence: float) -> Observation:
     trains = runs["success"].eq(1).groupby([runs[name] for name in Inits.by], sort=False).agg(["sum", "size"])
-    of = {block: trains.xs(block) for block in BLOCKS if block in trains.index.get_level_values(0)}
-    rates = {block: rate(block, int(own["sum"].sum()), int(own["size"].sum()), confidence) for block, own in of.items()}
-    highway = of.get("highway", trains[:0])
-    failing = [
-        f"{init} with {g} {k} of {n}" for (init, g), k, n in highway[highway["sum"] < highway["size"]].itertuples()
-    ]
+    of = {block: trains[trains.index.get_level_values("block") == block] for block in reversed(BLOCKS)}
+    highway, plain = (
+        rate(block, int(own["sum"].sum()), int(own["size"].sum()), confidence) for block, own in of.items()
+    )
+    some = of["highway"][of["highway"]["sum"] < of["highway"]["size"]]
+    failing = ", ".join(f"{init} with {g} {k} of {n}" for (_, init, g), k, n in some.itertuples())
     return Observation(
-        decisive=[rates.pop("highway")] if "highway" in rates else [],
-        reported=list(rates.values()),
-        untestable="" if len(highway) == len(PAIRS) // 2 else "not every pair has runs",
-        note=f"fewer than all: {', '.join(failing)}" if failing else "",
+        decisive=[highway],
+        reported=[plain],
+        untestable="" if len(of["highway"]) == len(PAIRS) // 2 else "not every pair has runs",
+        note=f"fewer than all: {failing}" if failing else "",
     )
 
 

@@ -158,7 +158,7 @@ def _plain_misses(runs: pd.DataFrame, _: float) -> Observation:
 
 def _learns(block: str, runs: pd.DataFrame, _: float) -> Observation:
     share = _share(runs, block)
-    return Observation(decisive=[share] if share.n else [], untestable=_misses_short(runs, block))
+    return Observation(decisive=[share], untestable=_misses_short(runs, block))
 
 
 def _shown(runs: pd.DataFrame, steps: int) -> column.Shown:

@@ -194,7 +194,7 @@ class Vanishing(AtStart):
 
 def _sizes(case: StartCase, every: RunsAtDepth, confidence: float) -> Observation:
     runs = every[case.name, DEPTH]
-    return Observation(decisive=[size(way, runs, way, confidence) for way in SIZES] if runs else [])
+    return Observation(decisive=[size(way, runs, way, confidence) for way in SIZES])
 
 
 def _still(case: StartCase, every: RunsAtDepth, confidence: float, *, from_the_first: bool = False) -> Observation:
@@ -207,7 +207,7 @@ def _still(case: StartCase, every: RunsAtDepth, confidence: float, *, from_the_f
     first, last = ([run.get(name, math.nan) for run in runs] for name in ("still_first", "still_last"))
     in_all = bool(runs) and max(first) <= min(last) and not any(map(math.isnan, [*first, *last]))
     return Observation(
-        decisive=[mean("", counts, confidence, "layers")] if counts else [],
+        decisive=[mean("", counts, confidence, "layers")],
         reported=_sizes(case, every, confidence).decisive,
         note=f"layers {max(first):.0f} to {min(last):.0f}" if in_all else "",  # that stand still in all runs
     )

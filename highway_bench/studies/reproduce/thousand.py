@@ -130,7 +130,7 @@ def _claim(depth: int | None, **design: Any) -> Claim:
         def share(*names: str) -> list[Quantity]:
             results = own["highway"]["result"]
             count = int(results.isin(names).sum())
-            return [Share.of_runs(" or ".join(names), count, len(results))] if len(results) else []
+            return [Share.of_runs(" or ".join(names), count, len(results))]
 
         return Observation(
             decisive=share("trains", "under way"),
