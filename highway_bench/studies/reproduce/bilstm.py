@@ -56,11 +56,6 @@ class CorpusTraining(NamedTuple):
 
 CORPORA = {"movie-reviews": CorpusTraining(132, 2), "tweets": CorpusTraining(51, 4)}
 
-Points = Mapping[tuple[str, int], Mapping[int, float]]
-"""Test accuracies in points above chance, by block, layers and seed."""
-Corpora = Mapping[str, Points]
-"""The accuracies on each corpus."""
-
 
 @register_reproduction(
     "bilstm",
@@ -121,20 +116,19 @@ class BiLstmByDepth(TunedReproduction):
 
     def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
         runs = above_chance(self.runs(rows, request))
-        corpora = {corpus: points_of(of_arm(runs, corpus=corpus)) for corpus in CORPORA}
         if runs.empty:
-            return corpora, [], []
+            return runs, [], []
         budget = "; ".join(
             f"{corpus}: epochs: {count(request.epochs or training.epochs)}"
             for corpus, training in CORPORA.items()
-            if corpora[corpus]
+            if corpus in set(runs["corpus"])
         )
         note = (
             f"{budget}; batches of {BATCH}, Adam, texts cut at {LENGTH} words. Every block has the parameters per "
             f"layer of plain at width {WIDTH}; the counts include the embedding."
         )
         caption = f"Equal parameters per layer, plain at width {WIDTH}, rate tuned; {budget}"
-        return corpora, [_shown(runs, last_gains(self.fresh(rows)), note)], [_picture(runs, caption)]
+        return runs, [_shown(runs, last_gains(self.fresh(rows)), note)], [_picture(runs, caption)]
 
 
 def recipe(corpus: str, epochs: int | None) -> dict[str, object]:
@@ -166,12 +160,6 @@ def above_chance(runs: pd.DataFrame) -> pd.DataFrame:
     return runs.assign(points=100 * (runs["test_accuracy"] - runs["chance"]))
 
 
-def points_of(runs: pd.DataFrame) -> Points:
-    """The points of the ``runs`` on one corpus."""
-    ordered = runs.sort_values("seed").groupby(["block", "depth"])
-    return {arm: dict(zip(own["seed"], own["points"], strict=True)) for arm, own in ordered}
-
-
 def last_gains(rows: pd.DataFrame) -> pd.Series:
     """The gain in test accuracy in the last epoch, mean over seeds, by corpus, depth and block."""
     frame = of_task(rows, "trainability")
@@ -190,78 +178,79 @@ def corpus_of(recipe: object) -> str:
 # ---------------------------------------------------------------------------------------------------------- claims
 
 
-def fall_of(points: Points, block: str, depth: int) -> dict[int, float]:
+def points(runs: pd.DataFrame, block: str, depth: int) -> pd.Series:
+    """Points of accuracy above chance, by seed."""
+    return of_arm(runs, block=block, depth=depth).set_index("seed")["points"].sort_index()
+
+
+def fall_of(runs: pd.DataFrame, block: str, depth: int) -> pd.Series:
     """Points that a block loses from one layer to ``depth``, by seed."""
-    shallow, deep = points.get((block, 1), {}), points.get((block, depth), {})
-    return {seed: shallow[seed] - deep[seed] for seed in sorted(shallow.keys() & deep.keys())}
+    return (points(runs, block, 1) - points(runs, block, depth)).dropna()
 
 
-def falls(points: Points, block: str) -> dict[int, dict[int, float]]:
+def falls(runs: pd.DataFrame, block: str) -> dict[int, pd.Series]:
     """``fall_of`` by depth; only depths with enough seeds."""
-    found = {depth: fall_of(points, block, depth) for own, depth in points if own == block and depth > 1}
+    found = {depth: fall_of(runs, block, depth) for depth in sorted(set(of_arm(runs, block=block)["depth"]) - {1})}
     return {depth: by_seed for depth, by_seed in found.items() if len(by_seed) >= LEAST_SEEDS}
 
 
-def is_at_chance(points: float) -> bool:
-    """Whether an accuracy (in points above chance) is within ``MARGIN`` of it, or below."""
+def at_chance(points: pd.Series) -> pd.Series:
+    """Which accuracies (in points above chance) are within ``MARGIN`` of it, or below."""
     return points <= MARGIN
 
 
-def untestable(points: Points, depths: Sized) -> str:
+def untestable(runs: pd.DataFrame, depths: Sized) -> str:
     """The reason why ``depths`` decide nothing: an accuracy that is at chance with one layer cannot fall."""
     for block in ("plain", "highway"):
-        single = points.get((block, 1), {}).values()
+        single = points(runs, block, 1)
         if len(single) < LEAST_SEEDS or not t_interval(single).low > 0:
             return f"one layer is not above chance, or has fewer than {LEAST_SEEDS} seeds"
-    return "" if depths else f"fewer than {LEAST_SEEDS} seeds at every depth"
+    return "" if len(depths) else f"fewer than {LEAST_SEEDS} seeds at every depth"
 
 
 def claims_of(corpus: str, epochs: int, design: Mapping[str, Any]) -> list[Claim]:
     """The blog's four claims on one corpus, which trains for ``epochs``."""
 
-    def no_gain(data: Corpora, confidence: float) -> Observation:
-        depths = falls(data[corpus], "plain")
-        each = [mean(f"{depth} layers", depths[depth].values(), confidence, "points") for depth in sorted(depths)]
-        return Observation(decisive=each[-1:], reported=each[:-1], untestable=untestable(data[corpus], depths))
+    def no_gain(runs: pd.DataFrame, confidence: float) -> Observation:
+        depths = falls(runs, "plain")
+        each = [mean(f"{depth} layers", by_seed, confidence, "points") for depth, by_seed in depths.items()]
+        return Observation(decisive=each[-1:], reported=each[:-1], untestable=untestable(runs, depths))
 
-    def at_chance(data: Corpora, confidence: float) -> Observation:
-        points = data[corpus]
-        known = [*points["plain", NAMED].values()] if NAMED in falls(points, "plain") else []
-        share = rate(f"{NAMED} layers", sum(map(is_at_chance, known)), len(known), confidence)
+    def a_guess(runs: pd.DataFrame, confidence: float) -> Observation:
+        enough = NAMED in falls(runs, "plain")
+        known = points(runs if enough else runs[:0], "plain", NAMED)
         return Observation(
-            decisive=[share],
-            untestable=untestable(points, known) if known else f"no run of {NAMED} layers at enough seeds",
-            note=f"chance {three(100 * chance_of(corpus) if points else math.nan)} %",
+            decisive=[rate(f"{NAMED} layers", int(at_chance(known).sum()), len(known), confidence)],
+            untestable=untestable(runs, known) if enough else f"no run of {NAMED} layers at enough seeds",
+            note=f"chance {three(100 * chance_of(corpus) if len(runs) else math.nan)} %",
         )
 
-    def fall(data: Corpora, confidence: float, *, less: bool) -> Observation:
-        points = data[corpus]
-        plain, highway = falls(points, "plain"), falls(points, "highway")
+    def fall(runs: pd.DataFrame, confidence: float, *, less: bool) -> Observation:
+        plain, highway = falls(runs, "plain"), falls(runs, "highway")
         common = plain.keys() & highway.keys()
-        if why := untestable(points, common):
+        if why := untestable(runs, common):
             return Observation(untestable=why)
         depth = max(common)
         own, other = (
-            mean(f"{depth} layers, {block}", by_depth[depth].values(), confidence, "points")
+            mean(f"{depth} layers, {block}", by_depth[depth], confidence, "points")
             for block, by_depth in (("highway", highway), ("plain", plain))
         )
         if not less:
             return Observation(decisive=[own])
-        seeds = sorted(plain[depth].keys() & highway[depth].keys())
         share, whole = (
-            mean(name, [part * plain[depth][seed] - highway[depth][seed] for seed in seeds], confidence, "points")
+            mean(name, (part * plain[depth] - highway[depth]).dropna(), confidence, "points")
             for name, part in ((f"{MUCH:g} of plain's minus highway's", MUCH), ("plain's minus highway's", 1.0))
         )
         return Observation(decisive=[share, other], against=[whole], reported=[own])
 
-    def claim(statement: str, quantity: str, observe: Callable[[Corpora, float], Observation], **rest: Any) -> Claim:
+    def claim(statement: str, quantity: str, observe: Callable[..., Observation], **rest: Any) -> Claim:
         return Claim(
             statement=f"{corpus}: {statement}",
             source=BLOG,
             evidence=Evidence.SECONDARY,
             quantity=quantity,
             guard="if one layer's interval is not above chance",
-            observe=observe,
+            observe=lambda runs, confidence: observe(of_arm(runs, corpus=corpus), confidence),
             **{"unit": "points", "statistic": Statistic.MEAN, **design, **rest},
         )
 
@@ -277,7 +266,7 @@ def claims_of(corpus: str, epochs: int, design: Mapping[str, Any]) -> list[Claim
         claim(
             f"at {NAMED} layers it falls below a random guess",
             f"rate of seeds whose accuracy at {NAMED} layers is chance's or less, or within {MARGIN} points above it",
-            at_chance,
+            a_guess,
             **MOST_SEEDS,
         ),
         claim(

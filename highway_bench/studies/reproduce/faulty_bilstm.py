@@ -22,10 +22,10 @@ from highway_bench.studies.reproduce.bilstm import (
     SCATTER,
     WIDTH,
     above_chance,
+    at_chance,
     chance_of,
     fall_of,
-    is_at_chance,
-    points_of,
+    points,
     recipe,
 )
 from highway_bench.studies.reproduce.claims import Claim, Evidence, Observation, RuleVersion
@@ -95,7 +95,7 @@ class FaultyBiLstm(TunedReproduction):
             "guard": "if one layer's interval is not above chance",
             **self.design(request),
         }
-        at_chance = f"accuracy at {DEEP} layers is chance's or less, or within {MARGIN} points above it"
+        a_guess = f"accuracy at {DEEP} layers is chance's or less, or within {MARGIN} points above it"
         return [
             Claim(
                 statement="the published layer's gate is never trained: the network has no parameters but the LSTM's",
@@ -108,7 +108,7 @@ class FaultyBiLstm(TunedReproduction):
             ),
             Claim(
                 statement="the published layer's accuracy falls to chance with depth",
-                quantity=f"rate of seeds whose {at_chance}",
+                quantity=f"rate of seeds whose {a_guess}",
                 observe=_at_chance,
                 **common,
                 **MOST_SEEDS,
@@ -125,7 +125,7 @@ class FaultyBiLstm(TunedReproduction):
             ),
             Claim(
                 statement="with the two faults a deep network falls to chance, and without them it does not",
-                quantity=f"rate of seeds at which the published layer's {at_chance}, and the correct layer's is not",
+                quantity=f"rate of seeds at which the published layer's {a_guess}, and the correct layer's is not",
                 observe=_explained,
                 **common,
                 **MOST_SEEDS,
@@ -150,40 +150,45 @@ def _untrained_gate(runs: pd.DataFrame, _: float) -> Observation:
 def _guard(runs: pd.DataFrame, *blocks: str) -> str:
     """An accuracy that is at chance with one layer cannot fall."""
     for block in blocks:
-        single = of_arm(runs, block=block, depth=SHALLOW)["points"]
+        single = points(runs, block, SHALLOW)
         if len(single) < 2 or not t_interval(single).low > 0:
             return f"one layer of {block} is not above chance"
     return ""
 
 
+def _share(of_seeds: pd.Series, confidence: float) -> Quantity:
+    return rate("", int(of_seeds.sum()), len(of_seeds), confidence)
+
+
 def _fall(runs: pd.DataFrame, confidence: float) -> Observation:
-    falls = fall_of(points_of(runs), CORRECT, DEEP)
-    return Observation(decisive=[mean("", falls.values(), confidence, "points")], untestable=_guard(runs, CORRECT))
+    fall = mean("", fall_of(runs, CORRECT, DEEP), confidence, "points")
+    return Observation(decisive=[fall], untestable=_guard(runs, CORRECT))
 
 
 def _at_chance(runs: pd.DataFrame, confidence: float) -> Observation:
-    deep = of_arm(runs, block=FAULTY, depth=DEEP)["points"]
     return Observation(
-        decisive=[rate("", sum(map(is_at_chance, deep)), len(deep), confidence)],
-        reported=[mean("fall", fall_of(points_of(runs), FAULTY, DEEP).values(), confidence, "points")],
+        decisive=[_share(at_chance(points(runs, FAULTY, DEEP)), confidence)],
+        reported=[mean("fall", fall_of(runs, FAULTY, DEEP), confidence, "points")],
         untestable=_guard(runs, FAULTY),
     )
 
 
 def _explained(runs: pd.DataFrame, confidence: float) -> Observation:
-    points = points_of(runs)
-    faulty, correct = (points.get((block, DEEP), {}) for block in (FAULTY, CORRECT))
-    own, *others = (fall_of(points, block, DEEP) for block in (FAULTY, CORRECT, LSTM))
-    further = [[own[seed] - other[seed] for seed in own.keys() & other.keys()] for other in others]
-    names = [f"the published layer's fall minus {whose}" for whose in ("the correct one's", "the plain one's")]
-    alone = [is_at_chance(faulty[seed]) and not is_at_chance(correct[seed]) for seed in faulty.keys() & correct.keys()]
+    faulty, correct = points(runs, FAULTY, DEEP).align(points(runs, CORRECT, DEEP), join="inner")
+    than_correct, than_plain = (
+        mean(
+            f"the published layer's fall minus the {which} one's",
+            (fall_of(runs, FAULTY, DEEP) - fall_of(runs, block, DEEP)).dropna(),
+            confidence,
+            "points",
+        )
+        for which, block in (("correct", CORRECT), ("plain", LSTM))
+    )
     return Observation(
-        decisive=[rate("", sum(alone), len(alone), confidence)],
-        reported=[mean(name, falls, confidence, "points") for name, falls in zip(names, further, strict=True)],
+        decisive=[_share(at_chance(faulty) & ~at_chance(correct), confidence)],
+        reported=[than_correct, than_plain],
         untestable=_guard(runs, FAULTY, CORRECT),
-        note="but it falls further than plain, while the blog's highway falls less"
-        if mean("", further[1], confidence).low > 0
-        else "",
+        note="but it falls further than plain, while the blog's highway falls less" if than_plain.low > 0 else "",
     )
 
 
