@@ -21,9 +21,9 @@ from tests.decide.conftest import TEMPLATE
 from tests.inline_engine import InlineEngine
 
 
-def size_of(cell: Cell) -> tuple[object, ...]:
-    start = (cell.family, str(cell.family_options), cell.block, cell.start)
-    return (*start, cell.width, cell.nominal_width, cell.batch_size)
+def size_of(cell: Cell) -> str:
+    start = (cell.family, cell.family_options, cell.block, cell.start)
+    return str((*start, cell.width, cell.nominal_width, cell.batch_size))
 
 
 def test_every_start_is_measured_once_a_depth_at_the_sizes_of_its_trainings() -> None:
@@ -37,8 +37,7 @@ def test_every_start_is_measured_once_a_depth_at_the_sizes_of_its_trainings() ->
     }
     for name in ("throughput", "memory"):
         own = [cell for cell in cells if cell.task == name]
-        assert {(one.depth, size_of(one)) for one in own} == trained
-        assert len(own) == len(trained)
+        assert sorted((one.depth, size_of(one)) for one in own) == sorted(trained)
         for one in own:
             tasks.get(name).check(one)
     throughput = tasks.get("throughput")

@@ -87,7 +87,6 @@ def test_like_the_blog() -> None:
         (FLAT | {"plain": [0.70, 0.76, 0.76, 0.76]}, {}, [C, C, C, C]),  # depth that helps
         ({**FLAT, "plain": LIKE_THE_BLOG["highway"], "highway": LIKE_THE_BLOG["plain"]}, {}, [R, C, R, C]),
         ({block: [CHANCE] * 4 for block in bilstm.BLOCKS}, {}, [N] * 4),  # one layer has not learnt
-        (LIKE_THE_BLOG, {"seeds": 1}, [N] * 4),
         (LIKE_THE_BLOG, {"seeds": 2}, [N] * 4),
     ],
 )

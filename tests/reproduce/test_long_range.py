@@ -26,7 +26,7 @@ LIKE_THE_CLAIM: Steps = {"attention": FAST, "bilstm": {25: 150, 50: 500, 100: MI
 THE_OTHER_WAY: Steps = {"attention": {25: 150, 50: 500, 100: 900, 200: MISS}, "bilstm": FAST}
 
 
-def rows_like(steps: Steps, missed: Missed | None = None, seeds: int = 10) -> pd.DataFrame:
+def rows_like(steps: Steps, missed: Missed | None = None) -> pd.DataFrame:
     """Rows of all runs and of the tuning runs. Every block of a family hits at these steps, plus 3 per seed."""
 
     def metrics(cell: Cell) -> dict[str, float]:
@@ -36,11 +36,11 @@ def rows_like(steps: Steps, missed: Missed | None = None, seeds: int = 10) -> pd
         ended = {"success": float(hit < MISS), "final_loss": 0.001 if hit < MISS else 0.16}
         return {**ended, **reached, "rate": cell.recipe["rate"], "step_seconds": 0.02}
 
-    return rows_of(followed(LONG_RANGE, Request(seeds=seeds), metrics), params=1_000.0)
+    return rows_of(followed(LONG_RANGE, Request(), metrics), params=1_000.0)
 
 
-def outcome(steps: Steps, missed: Missed | None = None, seeds: int = 10) -> Conclusion:
-    return LONG_RANGE.outcome(rows_like(steps, missed, seeds), Request(seeds=seeds))
+def outcome(steps: Steps, missed: Missed | None = None) -> Conclusion:
+    return LONG_RANGE.outcome(rows_like(steps, missed), Request())
 
 
 def test_steps_like_the_claims() -> None:
@@ -92,7 +92,3 @@ def test_a_factor_lies_between_bounds_after_a_miss() -> None:
     hits = [(25, 0, 100.0), (25, 1, 100.0), (25, 2, MISS), (100, 0, 300.0), (100, 1, MISS), (100, 2, 300.0)]
     runs = pd.DataFrame(hits, columns=["length", "seed", "hit"])
     assert long_range.growths(runs, 2_000) == {0: (3.0, 3.0), 1: (20.0, MISS), 2: (0.0, MISS)}
-
-
-def test_few_seeds_decide_nothing() -> None:
-    assert set(verdicts(outcome(LIKE_THE_CLAIM, seeds=2))) == {N}

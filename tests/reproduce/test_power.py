@@ -35,16 +35,12 @@ def test_the_power_of_a_t_interval_is_that_of_the_noncentral_t() -> None:
     assert design.power(3.0) == design.power(3.0)
 
 
-def test_below_a_bound_is_the_mirror_image() -> None:
-    below = PowerDesign(Statistic.MEAN, 5, 0.95, 1.0, Region(most=2), ratio=False)
-    above = PowerDesign(Statistic.MEAN, 5, 0.95, 1.0, Region(least=2), ratio=False)
+def test_below_a_bound_is_the_mirror_image_and_two_bounds_have_no_smallest_effect() -> None:
+    regions = Region(most=2), Region(least=2), Region(-3, 3)
+    below, above, both = (PowerDesign(Statistic.MEAN, 8, 0.95, 1.0, region, ratio=False) for region in regions)
     assert 2 - below.smallest() == pytest.approx(above.smallest() - 2, rel=0.05)
-
-
-def test_a_region_with_two_bounds_has_no_smallest_effect() -> None:
-    design = PowerDesign(Statistic.MEAN, 8, 0.95, 1.0, Region(-3, 3), ratio=False)
-    assert math.isnan(design.smallest())
-    assert design.power(0) > design.power(2)
+    assert math.isnan(both.smallest())
+    assert both.power(0) > both.power(2)
 
 
 @pytest.mark.parametrize(("n", "enough"), [(4, 4), (10, 9), (11, 9), (16, 12)])

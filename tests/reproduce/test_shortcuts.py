@@ -52,9 +52,7 @@ def tuned(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> No
 
 
 def outcome(
-    losses: Mapping[str, float] = PUBLISHED,
-    accuracies: Mapping[str, Callable[[int], float] | float] | None = None,
-    seeds: int = 16,
+    losses: Mapping[str, float] = PUBLISHED, accuracies: Mapping[str, Callable[[int], float] | float] | None = None
 ) -> Conclusion:
     """The conclusion for losses and accuracies by case; an accuracy may depend on the number of the seed. A run without
     an accuracy has diverged."""
@@ -68,10 +66,8 @@ def outcome(
 
     cells = SHORTCUTS.cells(Request())
     of_case = len(cells) // len(CASES)
-    every = {cell: metrics(cell, CASES[number // of_case]) for number, cell in enumerate(cells)}
-    return SHORTCUTS.outcome(
-        rows_of({cell: own for cell, own in every.items() if cell.seed < FIRST + seeds}), Request()
-    )
+    values = {cell: metrics(cell, CASES[number // of_case]) for number, cell in enumerate(cells)}
+    return SHORTCUTS.outcome(rows_of(values), Request())
 
 
 def first(number: int, then: float, rest: float) -> Callable[[int], float]:
@@ -125,10 +121,6 @@ def test_a_case_that_diverged_is_named_and_not_compared(diverged: int, why: str)
     assert finding.verdict == N
     assert f"diverged at {diverged} of 16 seeds, the other at 0 of 16" in finding.measured
     assert why in finding.measured
-
-
-def test_one_seed_has_no_interval() -> None:
-    assert set(verdicts(outcome(seeds=1))) == {N}
 
 
 def test_the_cases() -> None:
