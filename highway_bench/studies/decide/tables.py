@@ -104,8 +104,6 @@ def tables(results: Results) -> list[Shown]:
 def ladder_table(results: Results) -> Shown:
     """One row per family, depth, block and start: how many fresh seeds train, to which loss, at which rate."""
     table = results.trainability()
-    named = results.of_task("trainability")[["label", "start"]].dropna().drop_duplicates()
-    starts = dict(named.itertuples(index=False, name=None))
     return shown(
         "ladder",
         "Every family by depth",
@@ -115,7 +113,7 @@ def ladder_table(results: Results) -> Shown:
             column.whole("depth", "depth"),
             column.whole("nominal_width", "plain's width"),
             column.computed("connection", lambda row: without_start(row["block"]), is_number=False),
-            column.computed("start", lambda row: starts.get(row["block"], start_of(row["block"])), is_number=False),
+            column.computed("start", _start, is_number=False),
             column.computed("steps", lambda row: count(recipe_of(row["recipe"]).get("steps"))),
             column.number("rate", "learning rate"),
             column.computed("seeds that train", _successes, "Wilson 95 % interval"),
@@ -317,6 +315,10 @@ def width_shown(runs: pd.DataFrame) -> Shown:
         ],
         note=note,
     )
+
+
+def _start(row: Record) -> str:
+    return start_of(row["block"]) if column.missing(row["start"]) else str(row["start"])
 
 
 def _difference(row: Record) -> str:

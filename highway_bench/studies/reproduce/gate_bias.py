@@ -52,8 +52,6 @@ PUBLISHED: Mapping[int, float] = {16: 0.9943, 32: 0.9955}  # width → best test
 SIZED_STEPS, SIZED_BATCH = 300, 100
 ACCURACY = 0.1  # points: a published accuracy is reached within them
 
-FEW = drawing.DOTS_BELOW
-
 BiasRuns = tuple[pd.DataFrame, Mapping[Cell, Metrics]]
 """The runs of the guideline, and the metrics of the networks of the table."""
 
@@ -278,7 +276,7 @@ def picture_of(table: pd.DataFrame, runs: pd.DataFrame) -> Picture:
         for layers, shade, marker in zip(depths, shades, cycle("os^Dv"), strict=False)
     }
     mixed = {arm for arm, own in runs.groupby(["layers", "bias"]) if is_mixed(own)}
-    dots = (table["n"] - table["diverged"]).between(2, FEW - 1).any()
+    dots = (table["n"] - table["diverged"]).between(2, drawing.DOTS_BELOW - 1).any()
     extra = [drawing.mark("o", "guideline", filled=False)]
     extra += [drawing.mark("x", "number: diverged seeds")] if table["diverged"].any() else []
     extra += [drawing.mark(".", "a seed")] if mixed or dots else []
@@ -292,7 +290,7 @@ def picture_of(table: pd.DataFrame, runs: pd.DataFrame) -> Picture:
             drawing.line(axes, list(own["at"]), [Quantity("", *one) for one in bounds], style)
             for at, bias in zip(own["at"], own["bias"], strict=True):
                 losses = of_arm(runs, layers=layers, bias=bias)["final_loss"]
-                few = len(losses) + 1 if (layers, bias) in mixed else FEW
+                few = len(losses) + 1 if (layers, bias) in mixed else drawing.DOTS_BELOW
                 drawing.seed_dots(axes, at, losses, style, few=few)
             advised = own[own["advised"] != ""]
             ringed = {"facecolors": "none", "edgecolors": style.colour, "linewidths": 1.2, "zorder": 4}
