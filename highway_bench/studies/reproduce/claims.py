@@ -165,7 +165,8 @@ class Claim:
 
     def judge(self, data: Any) -> Finding:
         """The finding from ``data``, which ``observe`` takes."""
-        seen = self.observe(data, self.confidence).of_runs
+        seen = self.observe(data, self.confidence)
+        seen = seen if self.least > 1 else seen.of_runs  # with a least number, a quantity says how many runs it has
         verdict, why = self._verdict(seen)
         quantities = (*seen.decisive, *(seen.against or ()), *seen.reported)
         return Finding(
