@@ -94,7 +94,7 @@ class Observation:
     def of_runs(self) -> Observation:
         """The observation without quantities of no run."""
         many = {name: getattr(self, name) for name in ("decisive", "against", "reported")}
-        known = {name: [one for one in own if one.n] for name, own in many.items() if own is not None}
+        known: dict[str, Any] = {name: [one for one in own if one.n] for name, own in many.items() if own is not None}
         return replace(self, **known)
 
 
