@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from highway_bench.cell import Cell
     from highway_bench.studies.comparison.contrasts import BlockContrast, BlockPosition
     from highway_bench.studies.comparison.my_block import BlockComparison
-    from highway_bench.studies.decide.part import Part
+    from highway_bench.studies.decide.part import Protocol
 
 PartFamilies = Annotated[list[str] | None, typer.Option("--family", help="Only these families of the part.")]
 
@@ -60,7 +60,8 @@ def decide(
     """
     from highway_bench.frames.results import open_results
     from highway_bench.report.format import listed
-    from highway_bench.studies.decide.protocol import Trainer, get_part
+    from highway_bench.studies.decide.protocol import get_part
+    from highway_bench.studies.decide.rounds import Trainer
     from highway_bench.studies.decide.tables import tables as decide_tables
 
     if tables is not None:
@@ -85,7 +86,7 @@ def decide(
         trainer = Trainer(store, where, workers, on_event, announce, strict_source)
         chosen = get_part(part, trainer)
         chosen = chosen.only(family) if family else chosen
-        trainings = trainer.train(chosen)
+        trainings = trainer.train(chosen.pending)
     text = f"{len(trainings)} {what} of {len(chosen.candidates)} candidates\nstore: {store}"
     show({"candidates": chosen.table(), what: len(trainings), "store": store}, text, as_json=json)
     if trainer.failures:
@@ -93,11 +94,11 @@ def decide(
         raise typer.Exit(1)
 
 
-def print_candidates(part: Part, store: Path, *, as_json: bool) -> None:
+def print_candidates(part: Protocol, store: Path, *, as_json: bool) -> None:
     """Print the candidates of a part, and what is usually left of it to measure."""
     from highway_bench.plan.plan import Plan
     from highway_bench.report.format import counted
-    from highway_bench.studies.decide.protocol import stored_ends
+    from highway_bench.studies.decide.rounds import stored_ends
 
     cells = part.usual_cells(lambda cells: stored_ends(store, cells))
     estimate = Plan(tuple(cells)).estimate(store, workers=1)

@@ -29,6 +29,7 @@ from highway_bench.studies.reproduce.request import Request
 from highway_bench.terminal import finite
 
 if TYPE_CHECKING:
+    from highway_bench.cell import Cell
     from highway_bench.plan.estimate import Estimate
     from highway_bench.studies.reproduce.base import Reproduction
     from highway_bench.studies.reproduce.claims import Claim
@@ -74,7 +75,9 @@ def reproduce(
     if name is None:
         words_given = [word for word in sorted(context.params) if word != "json" and is_given(context, word)]
         if given := [f"--{word.replace('_', '-')}" for word in words_given]:
-            raise BadInput(f"{', '.join(given)}: of which reproduction? highway-bench reproduce lists them")
+            raise BadInput(
+                f"{', '.join(given)}: these options need a reproduction's name; highway-bench reproduce lists them"
+            )
         print_choices(choices.values(), as_json=json)
         return
     request = running.request_for(name, options)
@@ -88,9 +91,9 @@ def reproduce(
         return
     from highway_bench.execution.progress import showing_progress
 
-    def announce(number: int, cells: int) -> None:
+    def announce(number: int, cells: Sequence[Cell]) -> None:
         if number > 1:
-            typer.echo(f"round {number}: {cells} more cells, which follow from the results so far", err=True)
+            typer.echo(f"round {number}: {len(cells)} more cells, which follow from the results so far", err=True)
 
     try:
         with showing_progress(log=log_file) as on_event:

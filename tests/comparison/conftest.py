@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,8 @@ from highway_bench.results import Status, Store, export_runs
 from highway_bench.scaffold import block_text
 from highway_bench.studies.decide import protocol
 from highway_bench.studies.decide.candidate import starts_of
-from highway_bench.studies.decide.part import Part
-from highway_bench.studies.decide.protocol import Trainer
+from highway_bench.studies.decide.part import Protocol
+from highway_bench.studies.decide.rounds import Trainer
 from highway_bench.tasks.measurement import Measurement
 
 SUCCESS = 0.2
@@ -75,7 +75,7 @@ class FormulaEngine:
     def __exit__(self, *_: object) -> None: ...
 
 
-def tiny(trainer: object = None) -> Part:
+def tiny() -> Protocol:
     cells = [
         Cell(
             task="trainability",
@@ -91,26 +91,21 @@ def tiny(trainer: object = None) -> Part:
         for family in ("dense", "dense-pair")
         for block in ("plain", "highway", "pre-norm")
     ]
-    return Part("tiny", tuple(starts_of(cell, (1, 2), (0.3, 0.1, 0.03))[0] for cell in cells))
+    return Protocol("tiny", tuple(starts_of(cell, (1, 2), (0.3, 0.1, 0.03))[0] for cell in cells))
 
 
 @pytest.fixture
 def part(monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of the tiny part."""
-    monkeypatch.setitem(protocol.PARTS, "tiny", tiny)  # type: ignore[arg-type]
+    monkeypatch.setitem(protocol.PARTS, "tiny", tiny)
     return "tiny"
-
-
-@pytest.fixture
-def engine() -> Callable[..., FormulaEngine]:
-    return FormulaEngine
 
 
 @pytest.fixture(scope="module")
 def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of committed rows of the tiny part."""
     path = tmp_path_factory.mktemp("committed")
-    Trainer(path / "store.sqlite", FormulaEngine()).train(tiny())
+    Trainer(path / "store.sqlite", FormulaEngine()).train(tiny().pending)
     with Store(path / "store.sqlite") as store:
         export_runs(store, path / "data")
     return path / "data"

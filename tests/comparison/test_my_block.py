@@ -16,20 +16,27 @@ from highway_bench.cli.decide import comparison
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import engines
 from highway_bench.plan.settings import FRESH_SEEDS
-from highway_bench.studies.comparison.my_block import ReferenceDisagrees, compare_my_block
+from highway_bench.studies.comparison.my_block import BlockComparison, ReferenceDisagrees, compare_my_block
+from tests.comparison.conftest import FormulaEngine
 
-Engine = Callable[..., Any]
 LOSSES = {"pre-norm": 0.1, "my-gate": 0.12}
+Compare = Callable[..., BlockComparison]
 
 
-def compare(file: str, committed: Path, folder: Path, engine: Any, **options: Any) -> Any:
-    given = {"part": "tiny", "rows": committed, "store": folder / "mine.sqlite", "engine": engine} | options
-    return compare_my_block(file, **given)
+@pytest.fixture
+def compare(my_gate: str, part: str, committed: Path, tmp_path: Path) -> Compare:
+    """Compares the user's block by an engine; further words are options."""
+
+    def run(engine: FormulaEngine, file: str = my_gate, **options: Any) -> BlockComparison:
+        given = {"part": part, "rows": committed, "store": tmp_path / "mine.sqlite", "engine": engine} | options
+        return compare_my_block(file, **given)
+
+    return run
 
 
-def test_where_a_block_would_be(my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine) -> None:
-    trains = engine(LOSSES)
-    compared = compare(my_gate, committed, tmp_path, trains)
+def test_where_a_block_would_be(compare: Compare) -> None:
+    trains = FormulaEngine(LOSSES)
+    compared = compare(trains)
     assert compared.block == "my-gate · depth-aware"
     assert [(one.family, one.depth) for one in compared.checks] == [("dense", 1), ("dense-pair", 1)]
     assert [cell.block for cell in trains.cells[:6]] == ["pre-norm"] * 6
@@ -43,43 +50,38 @@ def test_where_a_block_would_be(my_gate: str, part: str, committed: Path, tmp_pa
         assert (one.successes, one.runs, one.rate, one.ranks) == (FRESH_SEEDS, FRESH_SEEDS, 0.1, (2, 3))
     assert [(one.family, one.depth) for one in compared.positions] == [
         ("dense", 1), ("dense", 2), ("dense-pair", 1), ("dense-pair", 2)]  # fmt: skip
-    again = engine(LOSSES)
-    assert compare(my_gate, committed, tmp_path, again) == compared
+    again = FormulaEngine(LOSSES)
+    assert compare(again) == compared
     assert again.cells == []  # all of it is in the store
 
 
-def test_plain_stops_where_it_did_not_train(
-    my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine
-) -> None:
-    compared = compare(my_gate, committed, tmp_path, engine({"pre-norm": 0.1, "my-gate": 2.3}))
+def test_a_block_stops_where_it_did_not_train(compare: Compare) -> None:
+    compared = compare(FormulaEngine(LOSSES | {"my-gate": 2.3}))
     assert {one.depth for one in compared.positions} == {1}
     assert len(compared.missing) == 2
 
 
 @pytest.mark.parametrize("loss", [0.13, float("inf")])
-def test_nothing_is_compared_where_pre_norm_disagrees(
-    my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine, loss: float
-) -> None:
-    trains = engine({"pre-norm": loss, "my-gate": 0.1})
+def test_nothing_is_compared_where_pre_norm_disagrees(compare: Compare, loss: float) -> None:
+    trains = FormulaEngine({"pre-norm": loss, "my-gate": 0.1})
     with pytest.raises(ReferenceDisagrees, match="pre-norm in dense at depth 1"):
-        compare(my_gate, committed, tmp_path, trains)
+        compare(trains)
     assert {cell.block for cell in trains.cells} == {"pre-norm"}
 
 
-def test_no_depth_is_begun_after_the_time(
-    my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine
-) -> None:
-    compared = compare(my_gate, committed, tmp_path, engine(LOSSES), minutes=1e-9)
+def test_no_depth_is_begun_after_the_time(compare: Compare) -> None:
+    compared = compare(FormulaEngine(LOSSES), minutes=1e-9)
     assert (compared.positions, compared.exit_status) == ((), 3)
     assert "no time" in compared.missing[0]
 
 
 def test_bad_input_is_one_line_before_anything_is_trained(
-    my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    compare: Compare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "nothing_in_it.py").write_text("")
-    (tmp_path / "empty").mkdir()
-    trains = engine(LOSSES)
+    nothing, empty = tmp_path / "nothing_in_it.py", tmp_path / "empty"
+    nothing.write_text("")
+    empty.mkdir()
+    trains = FormulaEngine(LOSSES)
     for options, message in (
         ({"minutes": 0}, "minutes"),
         ({"families": ["conv"]}, "conv"),
@@ -87,49 +89,32 @@ def test_bad_input_is_one_line_before_anything_is_trained(
         ({"part": "costs"}, "costs"),
         ({"part": "seconds"}, "seconds"),
         ({"block": "highway"}, "block"),
-        ({"rows": tmp_path / "empty"}, "empty"),
+        ({"rows": empty}, "empty"),
+        ({"file": str(nothing)}, "registers no block"),
     ):
         with pytest.raises(BadInput, match=message):
-            compare(my_gate, committed, tmp_path, trains, **options)
-    with pytest.raises(BadInput, match="registers no block"):
-        compare(str(tmp_path / "nothing_in_it.py"), committed, tmp_path, trains)
+            compare(trains, **options)
     monkeypatch.setattr("highway_bench.studies.comparison.finals.PROTOCOL", 99)
     with pytest.raises(BadInput, match="has no rows of pre-norm of part 'tiny'"):
-        compare(my_gate, committed, tmp_path, trains)
+        compare(trains)
     assert trains.cells == []
     assert not (tmp_path / "mine.sqlite").exists()
 
 
-@pytest.mark.parametrize("fails", ["pre-norm", "my-gate"])
-def test_failed_trainings_are_named(
-    my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine, fails: str
-) -> None:
-    trains = engine(LOSSES, fails=fails)
-    if fails == "pre-norm":
-        with pytest.raises(ReferenceDisagrees, match="out of ideas"):
-            compare(my_gate, committed, tmp_path, trains)
-    else:
-        compared = compare(my_gate, committed, tmp_path, trains)
-        assert compared.positions == ()
-        assert "my-gate" in compared.missing[-1]
-        assert compared.exit_status == 1
+def test_failed_trainings_are_named(compare: Compare) -> None:
+    with pytest.raises(ReferenceDisagrees, match="out of ideas"):
+        compare(FormulaEngine(LOSSES, fails="pre-norm"))
+    compared = compare(FormulaEngine(LOSSES, fails="my-gate"))
+    assert (compared.positions, compared.exit_status) == ((), 1)
+    assert "my-gate" in compared.missing[-1]
 
 
-def test_the_command(my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine) -> None:
-    words = [
-        "compare-my-block",
-        my_gate,
-        "--part",
-        part,
-        "--rows",
-        str(committed),
-        "--store",
-        str(tmp_path / "m.sqlite"),
-    ]
-    engines.register("formula", lambda workers: engine(LOSSES), module=__name__)
+def test_the_command(my_gate: str, part: str, committed: Path, tmp_path: Path) -> None:
+    options = {"part": part, "rows": committed, "store": tmp_path / "m.sqlite", "engine": "formula", "family": "dense"}
+    words = ["compare-my-block", my_gate, *(f"--{name}={value}" for name, value in options.items())]
+    engines.register("formula", lambda workers: FormulaEngine(LOSSES), module=__name__)
     try:
-        shown = CliRunner().invoke(app, [*words, "--engine", "formula", "--family", "dense"])
-        printed = CliRunner().invoke(app, [*words, "--engine", "formula", "--family", "dense", "--json"])
+        shown, printed = (CliRunner().invoke(app, [*words, *more]) for more in ([], ["--json"]))
     finally:
         engines.unregister("formula")
     assert shown.exit_code == 0, shown.output
@@ -139,11 +124,9 @@ def test_the_command(my_gate: str, part: str, committed: Path, tmp_path: Path, e
     assert data["checks"][0]["ratio"]["low"] <= 1 <= data["checks"][0]["ratio"]["high"]
 
 
-def test_a_block_that_diverges_has_no_loss(
-    my_gate: str, part: str, committed: Path, tmp_path: Path, engine: Engine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    compared = compare(my_gate, committed, tmp_path, engine(LOSSES | {"my-gate": float("inf")}), families=("dense",))
-    show({}, comparison(compared, tmp_path / "mine.sqlite"), as_json=False)
+def test_a_block_that_diverges_has_no_loss(compare: Compare, capsys: pytest.CaptureFixture[str]) -> None:
+    compared = compare(FormulaEngine(LOSSES | {"my-gate": float("inf")}), families=("dense",))
+    show({}, comparison(compared, Path("mine.sqlite")), as_json=False)
     shown = capsys.readouterr().out
     assert "a seed diverged" in shown
     assert "nan" not in shown

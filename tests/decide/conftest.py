@@ -10,9 +10,9 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.studies.decide.candidate import Candidate, TrainingEnd, Trainings
-from highway_bench.studies.decide.language import LanguagePart, language
-from highway_bench.studies.decide.part import Part
-from highway_bench.studies.decide.protocol import Trainer
+from highway_bench.studies.decide.language import LanguageProtocol, language
+from highway_bench.studies.decide.part import Protocol
+from highway_bench.studies.decide.rounds import Trainer, rounds
 from tests.inline_engine import InlineEngine
 
 TEMPLATE = Cell(
@@ -26,7 +26,7 @@ TEMPLATE = Cell(
     dataset="digits",
     recipe={"optimiser": "sgd", "steps": 4},
 )
-TINY = Part("tiny", (Candidate(TEMPLATE, (1,), (0.3, 0.1, 0.03)),))
+TINY = Protocol("tiny", (Candidate(TEMPLATE, (1,), (0.3, 0.1, 0.03)),))
 
 
 class TrainedPart(NamedTuple):
@@ -39,21 +39,23 @@ class TrainedPart(NamedTuple):
 
 @pytest.fixture(scope="session")
 def trained_part(tmp_path_factory: pytest.TempPathFactory) -> TrainedPart:
-    folder, rounds = tmp_path_factory.mktemp("decide"), []
-    engine = InlineEngine(folder)
-    trainer = Trainer(folder / "s.sqlite", engine, on_round=lambda number, cells: rounds.append(len(cells)))
-    return TrainedPart(trainer.store, trainer.train(TINY), rounds)
+    folder, numbers = tmp_path_factory.mktemp("decide"), []
+    store = folder / "s.sqlite"
+    trainer = Trainer(store, InlineEngine(folder), on_round=lambda number, cells: numbers.append(len(cells)))
+    return TrainedPart(store, trainer.train(TINY.pending), numbers)
 
 
 @pytest.fixture(scope="session")
-def part() -> LanguagePart:
+def part() -> LanguageProtocol:
     return language()
 
 
-def trained(candidate: Candidate | LanguagePart, ends: Callable[[Cell], TrainingEnd]) -> dict[Cell, TrainingEnd]:
-    """All trainings of a candidate or part whose cells end so."""
-    trainings: dict[Cell, TrainingEnd] = {}
-    while cells := candidate.pending(trainings):
-        assert not set(cells) & trainings.keys()
-        trainings |= {cell: ends(cell) for cell in cells}
-    return trainings
+def trained(one: Candidate | Protocol, ends: Callable[[Cell], TrainingEnd]) -> dict[Cell, TrainingEnd]:
+    """All trainings of a candidate or part whose cells end so, in rounds none of which has a cell of another."""
+
+    def measure(cells: list[Cell]) -> dict[Cell, TrainingEnd]:
+        return {cell: ends(cell) for cell in cells}
+
+    found = rounds(one.pending, measure)
+    assert one.pending(found) == []
+    return found

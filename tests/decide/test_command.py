@@ -18,7 +18,7 @@ from tests.decide.conftest import TINY
 def test_a_failed_training_is_named_and_gives_status_1(
     fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(protocol.PARTS, "tiny", lambda trainer: TINY)  # type: ignore[arg-type]
+    monkeypatch.setitem(protocol.PARTS, "tiny", lambda: TINY)
     engines.register("formula", lambda workers: FormulaEngine(fails=fails), module=__name__)
     try:
         words = ["decide", "--part", "tiny", "--engine", "formula", "--store", str(tmp_path / "s.sqlite")]

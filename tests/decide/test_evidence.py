@@ -10,17 +10,17 @@ from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.studies.decide import evidence
 from highway_bench.studies.decide.candidate import REFERENCE, TrainingEnd
-from highway_bench.studies.decide.evidence import RankedPart
+from highway_bench.studies.decide.evidence import RankedProtocol
 from highway_bench.studies.decide.protocol import PARTS
 
 NAMES = ("resnet", "long", "code", "new", "deep", "mnist", "wide")
 
 
-def part_of(name: str) -> RankedPart:
+def part_of(name: str) -> RankedProtocol:
     if name == "mnist" and make_dataset("mnist").missing():
         pytest.skip("MNIST is missing")
-    part = PARTS[name](None)
-    assert isinstance(part, RankedPart)
+    part = PARTS[name]()
+    assert isinstance(part, RankedProtocol)
     return part
 
 

@@ -13,14 +13,15 @@ from highway_bench.execution.runner import Summary
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.plan.plan import RunResult
 from highway_bench.studies.decide.candidate import TrainingEnd
-from highway_bench.studies.decide.language import DEEP, LanguagePart, equal_seconds, step_ratios, timing_cells
+from highway_bench.studies.decide.language import DEEP, LanguageProtocol, equal_seconds, step_ratios, timing_cells
+from highway_bench.tasks import tasks
 from tests.decide.conftest import trained
 
 LOSSES = {"keel": 0.9, "mhc": 0.901, "rezero": 0.95, "parallel": 0.96}
 
 
 @pytest.fixture(scope="module")
-def trainings(part: LanguagePart) -> dict[Cell, TrainingEnd]:
+def trainings(part: LanguageProtocol) -> dict[Cell, TrainingEnd]:
     def ends(cell: Cell) -> TrainingEnd:
         noise = 1e-3 * (cell.seed * (3 + len(cell.block)) % 5)
         return TrainingEnd(LOSSES.get(cell.block, 1.0) + abs(cell.recipe["rate"] - 0.003) + noise, True)
@@ -32,13 +33,11 @@ def ratio(value: float, width: float = 0.01) -> IntervalEstimate:
     return IntervalEstimate(value, value / (1 + width), value * (1 + width), 5)
 
 
-def ratios(**changed: IntervalEstimate) -> dict[str, IntervalEstimate]:
-    known = {"keel": ratio(1.25), "mhc": ratio(2.0), "rezero": ratio(0.8), "parallel": ratio(0.9)}
-    return known | changed
+RATIOS = {"keel": ratio(1.25), "mhc": ratio(2.0), "rezero": ratio(0.8), "parallel": ratio(0.9)}
 
 
-def test_leaders_and_the_best_faster_block(part: LanguagePart, trainings: dict[Cell, TrainingEnd]) -> None:
-    chosen = equal_seconds(part, trainings, ratios())
+def test_leaders_and_the_best_faster_block(part: LanguageProtocol, trainings: dict[Cell, TrainingEnd]) -> None:
+    chosen = equal_seconds(part, trainings, RATIOS)
     steps = {one.template.block: one.template.recipe["steps"] for one in chosen.candidates}
     assert steps == {"keel": 1_200, "mhc": 750, "rezero": 1_875}
     cells = chosen.pending({})
@@ -47,21 +46,16 @@ def test_leaders_and_the_best_faster_block(part: LanguagePart, trainings: dict[C
     assert chosen.pending(dict.fromkeys(cells, TrainingEnd(1.0, True))) == []
 
 
-def test_a_leader_that_was_not_timed_has_no_steps(part: LanguagePart, trainings: dict[Cell, TrainingEnd]) -> None:
-    timed = ratios()
-    del timed["mhc"]
-    with pytest.raises(BadInput, match="mhc"):
+@pytest.mark.parametrize("keel", [None, ratio(1.25, 0.06)], ids=["not timed", "wide"])
+def test_a_leader_whose_ratio_is_not_known_has_no_steps(
+    part: LanguageProtocol, trainings: dict[Cell, TrainingEnd], keel: IntervalEstimate | None
+) -> None:
+    timed = {name: one for name, one in (RATIOS | {"keel": keel}).items() if one is not None}
+    with pytest.raises(BadInput, match="keel"):
         equal_seconds(part, trainings, timed)
 
 
-def test_a_wide_ratio_decides_no_steps(part: LanguagePart, trainings: dict[Cell, TrainingEnd]) -> None:
-    with pytest.raises(BadInput, match="keel"):
-        equal_seconds(part, trainings, ratios(keel=ratio(1.25, 0.06)))
-
-
-def test_all_steps_are_timed_in_turn(part: LanguagePart, trainings: dict[Cell, TrainingEnd]) -> None:
-    from highway_bench.tasks import tasks
-
+def test_all_steps_are_timed_in_turn(part: LanguageProtocol, trainings: dict[Cell, TrainingEnd]) -> None:
     cells = timing_cells(part, trainings)
     assert set(cells) == {one.template.block for one in part.candidates}
     throughput = tasks.get("throughput")

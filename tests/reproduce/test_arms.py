@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.execution.job import Began, Ended, Job
 from highway_bench.studies.decide.candidate import TUNING_SEEDS
 from highway_bench.studies.reproduce import inits
-from highway_bench.studies.reproduce.arms import (
-    ArmRuns,
-    Trained,
-    left_chance,
-    loss_record,
-    ratio,
-    untrained,
-)
+from highway_bench.studies.reproduce.arms import Trained, left_chance, ratio, record_of, runs_of, untrained
 from highway_bench.studies.reproduce.base import measured, reproductions
 from highway_bench.studies.reproduce.quantities import Region, scatter_of
 from highway_bench.studies.reproduce.request import Request
@@ -27,14 +21,18 @@ from highway_bench.studies.reproduce.running import cost, reproduce
 from tests.comparison.conftest import FormulaEngine
 from tests.reproduce.conftest import followed, rows_of
 
+ONE = Cell(task="trainability", block="plain", family="dense", depth=2, width=8, nominal_width=8, seq_len=None)
 BASE = {0: 0.1, 1: 0.2, 2: 0.4, 3: 0.8}
+GONE = dict.fromkeys(BASE, math.nan)
 
 
-def runs(losses: dict[int, float]) -> ArmRuns:
-    return {seed: {"final_loss": loss} for seed, loss in losses.items()}
-
-
-GONE = dict.fromkeys(BASE, math.inf)
+def runs(losses: Mapping[int, float], **metrics: list[float]) -> pd.DataFrame:
+    """Runs by seed; further ``metrics`` in the order of the losses."""
+    values = {
+        ONE.but(seed=seed): {"final_loss": loss} | {name: own[number] for name, own in metrics.items()}
+        for number, (seed, loss) in enumerate(losses.items())
+    }
+    return runs_of(values, {("plain",): values}, ["arm"])
 
 
 def test_the_ratio_is_paired_by_seed() -> None:
@@ -51,7 +49,7 @@ def test_the_ratio_is_paired_by_seed() -> None:
         (GONE, BASE, math.inf),
         (BASE, GONE, 0.0),
         (GONE, GONE, math.nan),
-        (BASE | {0: math.inf}, BASE, math.nan),
+        (BASE | {0: math.nan}, BASE, math.nan),
         (GONE, {}, math.nan),
         (BASE | {0: 0.0}, BASE, math.nan),
         (BASE, BASE | {0: 0.0}, math.nan),
@@ -64,35 +62,29 @@ def test_runs_that_diverged_are_not_left_out(a: dict[int, float], b: dict[int, f
     assert math.isnan(scatter_of(one, 0.95))  # so that the power of such a finding is unknown
 
 
-def test_a_record_of_losses() -> None:
-    result = loss_record(
-        {
-            0: {"final_loss": 0.1, "test_accuracy": 0.8, "params": 7.0},
-            1: {"final_loss": 0.4, "test_accuracy": 0.9},
-            2: {"final_loss": math.inf, "test_accuracy": math.nan},
-        }
-    )
+def test_a_record_of_runs() -> None:
+    accuracies, params = [0.8, 0.9, math.nan], [7.0, math.nan, math.nan]
+    result = record_of(runs({0: 0.1, 1: 0.4, 2: math.nan}, test_accuracy=accuracies, params=params))
     assert (result["n"], result["diverged"], result["params"]) == (3, 1, 7.0)
     assert (result["loss"], result["accuracy"]) == (pytest.approx(0.2), pytest.approx(0.85))
     assert math.isnan(result["rate"])
-    assert math.isnan(loss_record({})["loss"])
-    assert math.isnan(loss_record(runs({0: 0.0, 1: 0.1}))["loss"])
+    assert math.isnan(record_of(runs({}))["loss"])
+    assert math.isnan(record_of(runs({0: 0.0, 1: 0.1}))["loss"])
 
 
 def test_cells_that_differ_in_any_field_have_their_own_metrics() -> None:
-    one = Cell(task="trainability", block="plain", family="dense", depth=2, width=8, nominal_width=8, seq_len=None)
-    cells = [one, one.but(device="cuda"), one.but(match="width"), one.but(nominal_width=9), one.but(seq_len=5)]
+    cells = [ONE, ONE.but(device="cuda"), ONE.but(match="width"), ONE.but(nominal_width=9), ONE.but(seq_len=5)]
     losses = {cell: {"final_loss": 0.1 * number} for number, cell in enumerate(cells, start=1)}
-    assert measured(rows_of(losses), [*cells, one.but(seed=1)]) == {**losses, one.but(seed=1): {}}
+    assert measured(rows_of(losses), [*cells, ONE.but(seed=1)]) == {**losses, ONE.but(seed=1): {}}
 
 
 def test_an_untrained_reference() -> None:
     trained = Trained("test_accuracy", Region(least=0.8, closed=True), "an accuracy of 80 %")
-    runs = [{"test_accuracy": value} for value in (0.9, 0.8, 0.5, math.nan)]
-    assert untrained("identity", runs, trained) == ""
-    assert "identity is untrained" in untrained("identity", runs[1:], trained)
-    assert untrained("identity", [], trained)
-    assert not left_chance("mnist-5k").by({"final_loss": math.inf})
+    four = runs(BASE, test_accuracy=[0.9, 0.8, 0.5, math.nan])
+    assert untrained("identity", four, trained) == ""
+    assert "identity is untrained" in untrained("identity", four[1:], trained)
+    assert untrained("identity", four[:0], trained)
+    assert not left_chance("mnist-5k").by(math.inf)
 
 
 INITS = reproductions.get("inits")
@@ -104,36 +96,32 @@ BEST = {"highway": 0.1, "plain": 0.2}
 
 
 @pytest.fixture
-def few_arms(monkeypatch: pytest.MonkeyPatch) -> None:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The path of a store, for a study of few arms."""
     monkeypatch.setattr(inits, "PAIRS", PAIRS)
+    return tmp_path / "s.sqlite"
 
 
-@pytest.mark.usefixtures("few_arms")
-def test_the_runs_of_a_reproduction_follow_from_each_other(tmp_path: Path) -> None:
+def test_the_runs_of_a_reproduction_follow_from_each_other(store: Path) -> None:
     """The rate 0.1, the lowest of the first three, is the best, so 0.03 is tried too."""
     engine = FormulaEngine(BEST)
-    first = reproduce("inits", REQUEST, store=tmp_path / "s.sqlite", out=tmp_path, engine=engine)
+    first = reproduce("inits", REQUEST, store=store, out=store.parent, engine=engine)
     assert len(engine.cells) == len(set(engine.cells)) == RUNS
     assert first.summary.measured == sum(first.summary.counts.values()) == len(engine.cells)
     assert first.conclusion.incomplete == ""
-    again = reproduce("inits", REQUEST, store=tmp_path / "s.sqlite", engine=engine)
+    again = reproduce("inits", REQUEST, store=store, engine=engine)
     assert (again.summary.measured, again.summary.stored) == (0, len(engine.cells))
     assert again.conclusion.findings == first.conclusion.findings
 
 
-@pytest.mark.usefixtures("few_arms")
-def test_an_interrupted_reproduction_has_no_verdict_and_goes_on(tmp_path: Path) -> None:
-    fails = FormulaEngine(BEST, fails="plain")
-    result = reproduce("inits", REQUEST, store=tmp_path / "s.sqlite", engine=fails)
+def test_an_interrupted_reproduction_has_no_verdict_and_goes_on(store: Path) -> None:
+    result = reproduce("inits", REQUEST, store=store, engine=FormulaEngine(BEST, fails="plain"))
     assert f"{ARMS // 2 * 3} of " in result.conclusion.incomplete  # nothing follows from runs that failed
-    later = reproduce("inits", REQUEST, store=tmp_path / "s.sqlite", engine=FormulaEngine(BEST))
-    assert later.conclusion.incomplete == ""
+    assert reproduce("inits", REQUEST, store=store, engine=FormulaEngine(BEST)).conclusion.incomplete == ""
 
 
-@pytest.mark.usefixtures("few_arms")
-def test_the_estimate_is_of_what_is_usually_left(tmp_path: Path) -> None:
+def test_the_estimate_is_of_what_is_usually_left(store: Path) -> None:
     """Without results, that the middle of the first rates is the best; after them, what follows from them."""
-    store = tmp_path / "s.sqlite"
     usual = ARMS * (3 + 2 * 2 + 3)
     first = cost("inits", REQUEST, store=store)
     assert (len(first.cells), len(first.left)) == (usual, usual)
@@ -142,10 +130,9 @@ def test_the_estimate_is_of_what_is_usually_left(tmp_path: Path) -> None:
     assert (len(after.cells), len(after.left)) == (RUNS, 0)
 
 
-@pytest.mark.usefixtures("few_arms")
-def test_cells_that_are_named_are_measured_again_in_their_round(tmp_path: Path) -> None:
+def test_cells_that_are_named_are_measured_again_in_their_round(store: Path) -> None:
     """The name is that of cells of the last round, and of none of the first."""
-    store, engine = tmp_path / "s.sqlite", FormulaEngine(BEST)
+    engine = FormulaEngine(BEST)
     reproduce("inits", REQUEST, store=store, engine=engine)
     done, first = len(engine.cells), INITS.version.seen
     reproduce("inits", REQUEST, store=store, engine=engine, rerun=f"seed {first}")
@@ -153,15 +140,13 @@ def test_cells_that_are_named_are_measured_again_in_their_round(tmp_path: Path) 
     assert len(engine.cells) == done + ARMS
 
 
-@pytest.mark.usefixtures("few_arms")
-def test_a_run_that_is_interrupted_between_rounds_goes_on(tmp_path: Path) -> None:
+def test_a_run_that_is_interrupted_between_rounds_goes_on(store: Path) -> None:
     class Interrupted(FormulaEngine):
         def run(self, jobs: Iterable[Job]) -> Iterator[Began | Ended]:
             if len(self.cells) > ARMS * 3:
                 raise KeyboardInterrupt
             return super().run(jobs)
 
-    store = tmp_path / "s.sqlite"
     with pytest.raises(KeyboardInterrupt):
         reproduce("inits", REQUEST, store=store, engine=Interrupted(BEST))
     rest = FormulaEngine(BEST)
@@ -169,13 +154,10 @@ def test_a_run_that_is_interrupted_between_rounds_goes_on(tmp_path: Path) -> Non
     assert len(rest.cells) == RUNS - ARMS * 4
 
 
-@pytest.mark.usefixtures("few_arms")
+@pytest.mark.usefixtures("store")
 def test_seeds_that_tune_do_not_count() -> None:
-    def metrics(cell: Cell) -> dict[str, float]:
-        return {"final_loss": 0.1, "success": 1.0, "rate": 0.1}
-
-    values = followed(INITS, REQUEST, metrics)
+    values = followed(INITS, REQUEST, lambda cell: {"final_loss": 0.1, "success": 1.0, "rate": 0.03})
     assert {cell.seed for cell in values if cell.trial is not None} == set(TUNING_SEEDS)
-    for runs, tried in INITS.tuned_runs(rows_of(values), REQUEST).values():
-        assert set(runs) == set(INITS.seeds(REQUEST, 0))
-        assert tried == [0.03, 0.1, 0.3, 1.0]
+    runs = INITS.runs(rows_of(values), REQUEST)
+    assert {tuple(own["seed"]) for _, own in runs.groupby(list(inits.Inits.by))} == {tuple(INITS.seeds(REQUEST))}
+    assert set(runs["edge"]) == {"lowest"}  # of 0.03, 0.1, 0.3 and 1

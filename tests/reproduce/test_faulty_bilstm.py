@@ -13,10 +13,11 @@ from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.faulty_bilstm import DEEP, FAULTY
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.studies.reproduce.running import reproduce
-from tests.reproduce.conftest import C, N, R, U, followed, rows_of, verdicts
+from tests.reproduce.conftest import C, N, R, U, followed, outcome_of, rows_of, verdicts
 
 pytestmark = pytest.mark.usefixtures("data_folder")  # chance is the most frequent class of the reviews
 STUDY = reproductions.get("faulty-bilstm")
+REQUEST = Request(device="cpu")
 
 
 def measured(cell: Cell, falls: Mapping[str, float], single: float) -> dict[str, float]:
@@ -36,24 +37,20 @@ def measured(cell: Cell, falls: Mapping[str, float], single: float) -> dict[str,
     ],
 )
 def test_the_verdicts(falls: Mapping[str, float], single: float, expected: list[Verdict]) -> None:
-    request = Request(device="cpu")
-    rows = rows_of(followed(STUDY, request, lambda cell: measured(cell, {"plain": 0.2, **falls}, single)))
+    rows = rows_of(followed(STUDY, REQUEST, lambda cell: measured(cell, {"plain": 0.2, **falls}, single)))
     rows["params"] = rows["block"].map({"plain": 100.0, "highway": 150.0, FAULTY: 100.0})
-    result = STUDY.outcome(rows, request)
-    assert {entries[-1] for entries in result.tables[0].entries} == {"0.100"}
+    result = STUDY.outcome(rows, REQUEST)
     assert verdicts(result) == [R, *expected]
     assert [one.value for one in result.findings[0].quantities] == [0, 50]
 
 
 @pytest.mark.parametrize(("collapsed", "expected"), [(1, C), (2, U), (5, U), (8, U), (9, R)])
 def test_a_bare_majority_of_seeds_decides_nothing(collapsed: int, expected: Verdict) -> None:
-    request = Request(device="cpu")
-
     def metrics(cell: Cell) -> dict[str, float]:
         falls = 0.25 * (cell.seed < STUDY.version.seen + collapsed)
         return measured(cell, {"plain": 0.2, "highway": 0.0, FAULTY: falls}, 0.75)
 
-    result = verdicts(STUDY.outcome(rows_of(followed(STUDY, request, metrics)), request))
+    result = verdicts(outcome_of(STUDY, metrics))
     assert [result[1], result[3]] == [expected] * 2
 
 

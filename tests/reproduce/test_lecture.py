@@ -23,20 +23,20 @@ from tests.reproduce.conftest import C, N, R, U, verdicts
 LECTURE, IN_KERAS = reproductions.get("lecture"), reproductions.get("lecture-keras")
 WITH_KERAS = pytest.mark.skipif(find_spec("keras") is None, reason="Keras is not installed")
 ALL = Request(epochs=50)
+LOSSES = ("epoch_train_loss", "epoch_test_loss")
 Curves = dict[int, tuple[float, float]]
 
 
 def losses_of(curves: Curves, seed: int) -> dict[Any, float]:
     """The losses by epoch, which differ by 1 % between seeds."""
-    names = ("epoch_train_loss", "epoch_test_loss")
     return {
         (name, "epoch", epoch): loss * (1 + 0.01 * (seed % 2))
         for epoch, losses in curves.items()
-        for name, loss in zip(names, losses, strict=True)
+        for name, loss in zip(LOSSES, losses, strict=True)
     }
 
 
-def rows_of(curves: Curves, accuracy: float, seeds: int = SEEDS) -> pd.DataFrame:
+def rows_of(curves: Curves, accuracy: float = 0.9827, seeds: int = SEEDS) -> pd.DataFrame:
     """Rows of all seeds."""
     last = max(curves)
     return conftest.rows_of(
@@ -48,96 +48,72 @@ def rows_of(curves: Curves, accuracy: float, seeds: int = SEEDS) -> pd.DataFrame
     )
 
 
-def times(factor: float) -> Curves:
-    return {epoch: (factor * train, factor * test) for epoch, (train, test) in PRINTED.items()}
+def changed(factor: float, *which: tuple[int, int]) -> Curves:
+    """The printed losses; those ``which`` are named by epoch and index, by default all, times a factor."""
+    return {
+        epoch: (losses[0] * (factor if not which or (epoch, 0) in which else 1),
+                losses[1] * (factor if not which or (epoch, 1) in which else 1))
+        for epoch, losses in PRINTED.items()
+    }  # fmt: skip
 
 
-def test_the_protocol() -> None:
-    cell, *_ = LECTURE.cells(Request())
-    assert cell.recipe["steps"] == 3 * math.ceil(52_500 / 1_000) == 3 * STEPS_PER_EPOCH
-    assert (cell.depth, cell.width, cell.batch_size, cell.block_options) == (20, 784, 1_000, {"gate_bias": 0.0})
-    assert len({cell.seed for cell in LECTURE.cells(Request(seeds=4))}) == 4
-
-
-def test_the_published_curves_reproduce_themselves() -> None:
-    assert set(verdicts(LECTURE.outcome(rows_of(PRINTED, 0.9830), ALL))) == {R}
+def test_an_epoch_has_the_incomplete_last_batch() -> None:
+    assert math.ceil(52_500 / 1_000) == STEPS_PER_EPOCH
 
 
 def test_seeds_that_were_seen_before_the_rule_do_not_decide() -> None:
     """Version 3 of the rules followed the rows of seeds 0 to 2."""
-    rows = rows_of(PRINTED, 0.9830)
+    rows = rows_of(PRINTED)
     seen = rows[rows["seed"] < 6].assign(seed=lambda own: own["seed"] - 3, value=9.0)
     assert set(seen["seed"]) == {0, 1, 2}
-    wrong = pd.concat([rows, seen])
-    assert set(verdicts(LECTURE.outcome(wrong, ALL))) == {R}
-    few = LECTURE.outcome(rows_of(PRINTED, 0.9830, SEEDS - 1), ALL)
-    assert set(verdicts(few)) == {N}
+    assert set(verdicts(LECTURE.outcome(pd.concat([rows, seen]), ALL))) == {R}
+    assert set(verdicts(LECTURE.outcome(rows_of(PRINTED, seeds=SEEDS - 1), ALL))) == {N}
 
 
 def test_a_run_that_the_prediction_interval_does_not_have_is_not_reproduced() -> None:
     """The mean is within a factor of 2, but no run comes near the printed loss."""
-    train, test = PRINTED[1]
-    outcome = LECTURE.outcome(rows_of(PRINTED | {1: (1.5 * train, test)}, 0.9827), ALL)
+    outcome = LECTURE.outcome(rows_of(changed(1.5, (1, 0))), ALL)
     assert verdicts(outcome) == [U] + [R] * (len(outcome.findings) - 1)
 
 
-def test_epochs_that_are_not_trained_have_no_power() -> None:
-    claims = LECTURE.claims(Request())
-    powers = {claim.statement: claim.power() for claim in claims}
-    assert [power.power > 0.9 for power in powers.values() if power] == [True] * 6 + [False] * 5
-    full = LECTURE.claims(ALL)
-    assert all(power is not None and power.power > 0.9 for power in (claim.power() for claim in full))
-
-
-def test_what_the_lectures_own_code_does_not_reach_contradicts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lecture, "REACHED", frozenset({("epoch_test_loss", 1)}))
-    losses = times(3)
-    first, second, *_ = LECTURE.outcome(rows_of(losses, 0.9827), ALL).findings
-    assert (first.verdict, second.verdict) == (N, C)
-    assert first.why == lecture.UNREACHED_TEXT
-
-
-def test_what_was_not_run_is_not_testable() -> None:
+def test_epochs_that_are_not_trained_have_no_power_and_no_verdict() -> None:
+    powers = [claim.power() for claim in LECTURE.claims(Request())]
+    assert [power.power > 0.9 for power in powers if power] == [True] * 6 + [False] * 5
     few = {epoch: PRINTED[epoch] for epoch in (1, 2, 3)}
-    assert verdicts(LECTURE.outcome(rows_of(few, 0.9), Request())) == [R] * 6 + [N] * 5
+    assert verdicts(LECTURE.outcome(rows_of(few), Request())) == [R] * 6 + [N] * 5
 
 
-@pytest.fixture
-def reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the lecture's own code reached every printed number."""
-    losses = {(metric, epoch) for metric in ("epoch_train_loss", "epoch_test_loss") for epoch in PRINTED}
-    monkeypatch.setattr(lecture, "REACHED", losses | {("epoch_test_accuracy", max(PRINTED))})
+@pytest.mark.parametrize("epochs", [2, 3])
+def test_what_the_lectures_own_code_does_not_reach_contradicts_nothing(
+    monkeypatch: pytest.MonkeyPatch, epochs: int
+) -> None:
+    """Nor do epochs for which it was not run."""
+    monkeypatch.setattr(lecture, "REACHED", frozenset({("epoch_test_loss", 1)}))
+    monkeypatch.setattr(lecture, "KERAS_EPOCHS", epochs)
+    first, second, *_, last = LECTURE.outcome(rows_of(changed(3), 0.9), ALL).findings
+    assert (first.verdict, second.verdict, last.verdict) == (N, C, N)
+    assert (first.why, last.why) == (lecture.UNREACHED_TEXT, lecture.UNKNOWN_TEXT)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "index", "factor", "accuracy"),
+    [(3, 0, 2.1, 0.9827), (3, 0, 0.4, 0.9827), (50, 0, 5.5, 0.9827), (49, 1, 1.6, 0.9827), (50, 2, 1.0, 0.9770)],
+)
+def test_a_number_out_of_its_band_contradicts(
+    monkeypatch: pytest.MonkeyPatch, epoch: int, index: int, factor: float, accuracy: float
+) -> None:
+    """Where the lecture's own code reaches every printed number."""
+    every = {(metric, epoch) for metric in (*LOSSES, "epoch_test_accuracy") for epoch in PRINTED}
+    monkeypatch.setattr(lecture, "REACHED", every)
     monkeypatch.setattr(lecture, "KERAS_EPOCHS", max(PRINTED))
-
-
-def test_epochs_for_which_the_lectures_own_code_was_not_run_contradict_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lecture, "KERAS_EPOCHS", 2)
-    losses = times(3)
-    findings = LECTURE.outcome(rows_of(losses, 0.9), ALL).findings
-    assert {one.verdict for one in findings} == {N, U}
-    assert findings[-1].why == lecture.UNKNOWN_TEXT
-
-
-@pytest.mark.usefixtures("reached")
-@pytest.mark.parametrize(("epoch", "index", "factor"), [(3, 0, 2.1), (3, 0, 0.4), (50, 0, 5.5), (49, 1, 1.6)])
-def test_a_loss_out_of_its_band_contradicts(epoch: int, index: int, factor: float) -> None:
-    losses = list(PRINTED[epoch])
-    losses[index] *= factor
-    outcome = LECTURE.outcome(rows_of(PRINTED | {epoch: (losses[0], losses[1])}, 0.9827), ALL)
-    contradicted = [one.claim.statement for one in outcome.findings if one.verdict == C]
-    assert len(contradicted) == 1
-    assert f"epoch {epoch}:" in contradicted[0]
-
-
-@pytest.mark.usefixtures("reached")
-def test_an_accuracy_out_of_its_band_contradicts() -> None:
-    outcome = LECTURE.outcome(rows_of(PRINTED, 0.9770), ALL)
-    assert verdicts(outcome)[-1] == C
+    outcome = LECTURE.outcome(rows_of(changed(factor, (epoch, index)), accuracy), ALL)
+    (contradicted,) = [number for number, one in enumerate(outcome.findings) if one.verdict == C]
+    assert contradicted == 2 * [*PRINTED].index(epoch) + index
 
 
 @pytest.mark.parametrize(("factor", "difference", "expected"), [(1.0, 6e-16, R), (5.0, 1e-3, C)])
 def test_the_verdicts_in_keras(factor: float, difference: float, expected: Verdict) -> None:
-    curves = {epoch: losses for epoch, losses in times(factor).items() if epoch <= KERAS_EPOCHS}
+    curves = {epoch: losses for epoch, losses in changed(factor).items() if epoch <= KERAS_EPOCHS}
     rows = conftest.rows_of(
         {
             cell: {"loss_difference": difference} if cell.dtype == "float64" else losses_of(curves, cell.seed)

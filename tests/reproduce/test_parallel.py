@@ -12,7 +12,7 @@ import pytest
 
 from highway_bench.studies.reproduce import parallel
 from highway_bench.studies.reproduce.base import Conclusion, reproductions
-from highway_bench.studies.reproduce.claims import Evidence, Verdict
+from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce import conftest
 from tests.reproduce.conftest import C, N, R, U, verdicts
@@ -44,16 +44,9 @@ def linear(n: float) -> float:
     return 1e-5 * n
 
 
-def test_cells_differ_in_family_and_length_alone() -> None:
-    cells = PARALLEL.cells(Request())
-    assert {cell.but(family="", seq_len=None) for cell in cells} == {cells[0].but(family="", seq_len=None)}
-    assert len(set(cells)) == 2 * len(parallel.LENGTHS)
-
-
 def test_time_that_follows_the_work() -> None:
     result = outcome(work, linear)
     assert verdicts(result) == [R] * 3 + [N]
-    assert {one.claim.evidence for one in result.findings} == {Evidence.OURS}
     assert "slower one from n ≈ 6" in result.findings[2].measured
     (table,) = result.tables
     assert len(table.entries) == len(parallel.LENGTHS)
@@ -61,19 +54,20 @@ def test_time_that_follows_the_work() -> None:
 
 def test_one_length_below_the_width_at_which_attention_is_slower_contradicts() -> None:
     finding = outcome(lambda n: 1e-5 * n * (n / 40) ** 0.5, linear).findings[2]
-    assert finding.verdict == C
-    assert str(finding.quantities[0]).startswith("n = 48: ")
+    assert (finding.verdict, finding.quantities[0].name) == (C, "n = 48")
 
 
-def test_the_opposite_times_contradict() -> None:
-    result = outcome(lambda n: 1e-3 * n**0.5, lambda n: 1e-5 * n**1.5)
-    assert verdicts(result)[:3] == [C] * 3
-    assert "attention is the faster one at the longest n" in result.findings[2].measured
-
-
-def test_noise_decides_nothing() -> None:
-    result = outcome(linear, linear, noise=0.5)
-    assert verdicts(result) == [U] * 3 + [N]
+@pytest.mark.parametrize(
+    ("attention", "bilstm", "noise", "expected"),
+    [
+        (lambda n: 1e-3 * n**0.5, lambda n: 1e-5 * n**1.5, 0.02, C),
+        (linear, linear, 0.5, U),
+    ],
+)
+def test_opposite_times_contradict_and_noise_decides_nothing(
+    attention: Law, bilstm: Law, noise: float, expected: Verdict
+) -> None:
+    assert verdicts(outcome(attention, bilstm, noise=noise)) == [expected] * 3 + [N]
 
 
 def test_a_disturbed_machine_is_told() -> None:

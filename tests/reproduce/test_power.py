@@ -35,16 +35,12 @@ def test_the_power_of_a_t_interval_is_that_of_the_noncentral_t() -> None:
     assert design.power(3.0) == design.power(3.0)
 
 
-def test_below_a_bound_is_the_mirror_image() -> None:
-    below = PowerDesign(Statistic.MEAN, 5, 0.95, 1.0, Region(most=2), ratio=False)
-    above = PowerDesign(Statistic.MEAN, 5, 0.95, 1.0, Region(least=2), ratio=False)
+def test_below_a_bound_is_the_mirror_image_and_two_bounds_have_no_smallest_effect() -> None:
+    regions = Region(most=2), Region(least=2), Region(-3, 3)
+    below, above, both = (PowerDesign(Statistic.MEAN, 8, 0.95, 1.0, region, ratio=False) for region in regions)
     assert 2 - below.smallest() == pytest.approx(above.smallest() - 2, rel=0.05)
-
-
-def test_a_region_with_two_bounds_has_no_smallest_effect() -> None:
-    design = PowerDesign(Statistic.MEAN, 8, 0.95, 1.0, Region(-3, 3), ratio=False)
-    assert math.isnan(design.smallest())
-    assert design.power(0) > design.power(2)
+    assert math.isnan(both.smallest())
+    assert both.power(0) > both.power(2)
 
 
 @pytest.mark.parametrize(("n", "enough"), [(4, 4), (10, 9), (11, 9), (16, 12)])
@@ -111,12 +107,10 @@ def test_a_steadier_run_shows_what_more_runs_do_not() -> None:
     assert math.isnan(design.steady(0.5))
 
 
-def test_intervals_that_are_apart_need_a_larger_difference_than_one_of_the_difference() -> None:
+def test_what_shows_a_smaller_effect() -> None:
+    """More trials; and an interval of the difference rather than intervals that are apart."""
+    few, many = (PowerDesign(Statistic.BEST, n, 0.95, 0.5, ABOVE, ratio=True).smallest() for n in (40, 60))
+    assert many < few
     kinds = (Statistic.APART, Statistic.MEAN)
     apart, one = (PowerDesign(kind, 5, 0.95, 0.2, Region(least=0), ratio=False) for kind in kinds)
     assert apart.smallest() > 1.5 * one.smallest()
-
-
-def test_more_trials_show_a_smaller_ratio_of_bests() -> None:
-    ratios = [PowerDesign(Statistic.BEST, n, 0.95, 0.5, ABOVE, ratio=True).smallest() for n in (40, 60)]
-    assert np.all(np.diff(ratios) < 0)

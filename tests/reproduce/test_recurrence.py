@@ -10,8 +10,7 @@ from highway_bench.cell import Cell
 from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.recurrence import LONG, SHORT
-from highway_bench.studies.reproduce.request import Request
-from tests.reproduce.conftest import C, N, R, U, followed, rows_of, verdicts
+from tests.reproduce.conftest import C, N, R, U, outcome_of, verdicts
 
 STUDY = reproductions.get("recurrence")
 EVERY = {(block, length): 10 for block in ("plain", "residual", "highway") for length in (SHORT, LONG)}
@@ -37,12 +36,6 @@ def measured(cell: Cell, successes: Mapping[tuple[str, int], int]) -> dict[str, 
     ],
 )
 def test_the_verdicts(successes: Mapping[tuple[str, int], int], expected: list[Verdict]) -> None:
-    request = Request(device="cpu")
-    rows = rows_of(followed(STUDY, request, lambda cell: measured(cell, {**EVERY, **successes})))
-    result = STUDY.outcome(rows, request)
+    result = outcome_of(STUDY, lambda cell: measured(cell, {**EVERY, **successes}))
     assert verdicts(result) == expected
     assert [entry[0] for entry in result.tables[0].entries] == ["10"] * 3 + ["100"] * 3
-
-
-def test_a_network_is_as_deep_as_its_series_is_long() -> None:
-    assert {(cell.depth, cell.seq_len) for cell in STUDY.cells(Request())} == {(SHORT, SHORT), (LONG, LONG)}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
@@ -26,18 +28,20 @@ from highway_bench.studies.reproduce.shortcuts import (
     Case,
 )
 from highway_bench.tasks.architecture_network import cell_network
-from tests.reproduce.conftest import C, N, R, U, Values, rows_of, verdicts
+from tests.reproduce.conftest import C, N, R, U, rows_of, verdicts
 
 SHORTCUTS = reproductions.get("shortcuts")
+FIRST = SHORTCUTS.version.seen
 # Losses in the published order of errors; the cases that fail have an error of half
-FAILED = {one.name for one in (PLAIN, HALF_ONE, EXCLUSIVE[0.0], EXCLUSIVE[-3.0])}
-PUBLISHED = {
+FAILED = (PLAIN, HALF_ONE, EXCLUSIVE[0.0], EXCLUSIVE[-3.0])
+PUBLISHED: dict[str, float] = {
     IDENTITY.name: 0.1,
     NORMED_GATE.name: 0.1,
     SHORTCUT_ONLY[-6.0].name: 0.11,
     EXCLUSIVE[-6.0].name: 0.2,
     EXCLUSIVE[-7.0].name: 0.4,
 }
+EQUAL = dict.fromkeys((case.name for case in CASES), 0.3)
 
 
 @pytest.fixture(autouse=True)
@@ -47,146 +51,85 @@ def tuned(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> No
         monkeypatch.setattr(shortcuts, "UNTUNED", "")
 
 
+def outcome(
+    losses: Mapping[str, float] = PUBLISHED, accuracies: Mapping[str, Callable[[int], float] | float] | None = None
+) -> Conclusion:
+    """The conclusion for losses and accuracies by case; an accuracy may depend on the number of the seed. A run without
+    an accuracy has diverged."""
+
+    def metrics(cell: Cell, case: Case) -> dict[str, float]:
+        number = cell.seed - FIRST
+        accuracy = (accuracies or {}).get(case.name, 0.5 if case in FAILED else 0.96)
+        accuracy = accuracy(number) if callable(accuracy) else accuracy
+        loss = losses.get(case.name, 1.0) * (1 + 0.02 * (cell.seed % 2))
+        return {"final_loss": math.inf if math.isnan(accuracy) else loss, "test_accuracy": accuracy}
+
+    cells = SHORTCUTS.cells(Request())
+    of_case = len(cells) // len(CASES)
+    values = {cell: metrics(cell, CASES[number // of_case]) for number, cell in enumerate(cells)}
+    return SHORTCUTS.outcome(rows_of(values), Request())
+
+
+def first(number: int, then: float, rest: float) -> Callable[[int], float]:
+    """An accuracy of the first ``number`` seeds, and of the rest."""
+    return lambda seed: then if seed < number else rest
+
+
 def test_cases_with_untuned_rates_are_not_compared() -> None:
-    findings = outcome(values(PUBLISHED)).findings
+    findings = outcome().findings
     assert {one.verdict for one in findings[:4]} == {R}
     assert {(one.verdict, one.why) for one in findings[4:]} == {(N, shortcuts.UNTUNED)}
 
 
-def cells_of(case: Case) -> list[Cell]:
-    """The runs of a case."""
-    cells = SHORTCUTS.cells(Request())
-    seeds = len(cells) // len(CASES)
-    return cells[CASES.index(case) * seeds :][:seeds]
-
-
-def values(losses: dict[str, float]) -> Values:
-    return {
-        cell: {
-            "final_loss": losses.get(case.name, 1.0) * (1 + 0.02 * (cell.seed % 2)),
-            "test_accuracy": 0.5 if case.name in FAILED else 0.96,
-        }
-        for case in CASES
-        for cell in cells_of(case)
-    }
-
-
-def untrain(result: Values, case: Case, accuracy: float) -> None:
-    """Give every run of a case this accuracy."""
-    for cell in cells_of(case):
-        result[cell]["test_accuracy"] = accuracy
-
-
-def outcome(result: Values) -> Conclusion:
-    return SHORTCUTS.outcome(rows_of(result), Request())
-
-
-def test_the_published_order_is_reproduced() -> None:
-    assert verdicts(outcome(values(PUBLISHED))) == [R] * 10
-
-
-def test_equal_losses_decide_little() -> None:
-    result = verdicts(outcome(values(dict.fromkeys((case.name for case in CASES), 0.3))))
-    assert result[:4] == [R] * 4  # by their errors
-    assert result[4:] == [U] * 4 + [R] * 2  # two claim that a case is about as good
-
-
-def test_the_other_order_contradicts() -> None:
-    result = verdicts(outcome(values({IDENTITY.name: 10.0, EXCLUSIVE[-6.0].name: 20.0, NORMED_GATE.name: 40.0})))
-    assert result == [R, R, R, R, C, R, C, C, R, C]
+@pytest.mark.parametrize(
+    ("losses", "accuracies", "expected"),
+    [
+        (PUBLISHED, {}, [R] * 10),
+        (EQUAL, {}, [R] * 4 + [U] * 4 + [R] * 2),  # two claim that a case is about as good
+        (
+            {IDENTITY.name: 10.0, EXCLUSIVE[-6.0].name: 20.0, NORMED_GATE.name: 40.0},
+            {},
+            [R, R, R, R, C, R, C, C, R, C],
+        ),
+        # With an error of 40 %, identity is no reference; bias −7 is compared with the gate at −6
+        (PUBLISHED, {IDENTITY.name: 0.6}, [N] * 6 + [R] + [N] * 3),
+        # Every net fails if its training is too short: for a gate, the gate at −6 must not
+        (PUBLISHED, {EXCLUSIVE[-6.0].name: 0.6}, [R, R, N, N, R, N, N, R, R, R]),
+        # With an error of 6 %, losses say how fast nets train
+        (PUBLISHED, {IDENTITY.name: 0.94}, [R] * 4 + [N, N, R, N, N, N]),
+    ],
+)
+def test_the_verdicts(losses: dict[str, float], accuracies: dict[str, Any], expected: list[Verdict]) -> None:
+    assert verdicts(outcome(losses, accuracies)) == expected
 
 
 @pytest.mark.parametrize(
     ("failing", "expected"),
-    [
-        (4, N),  # the published networks are three times as deep
-        (5, U),
-        (8, U),
-        (11, U),
-        (12, R),
-    ],
+    [(4, N), (5, U), (8, U), (11, U), (12, R)],  # of 4: the published networks are three times as deep
 )
 def test_a_failure_is_an_error_above_a_fifth_at_clearly_more_than_half_of_the_seeds(
     failing: int, expected: Verdict
 ) -> None:
-    result = values(PUBLISHED)
-    cells = cells_of(HALF_ONE)
-    for number, cell in enumerate(cells):
-        result[cell]["test_accuracy"] = 0.79 if number < failing else 0.81
-    finding = outcome(result).findings[1]
-    assert (finding.verdict, len(cells)) == (expected, 16)
+    finding = outcome(accuracies={HALF_ONE.name: first(failing, 0.79, 0.81)}).findings[1]
+    assert finding.verdict == expected
     assert (finding.why == finding.claim.irrefutable) == (expected == N)
 
 
-@pytest.mark.parametrize(
-    ("diverged", "why"),
-    [(16, "constant 0.5, 0.5 is untrained"), (9, "constant 0.5, 0.5 is untrained"), (7, "no interval")],
-)
+@pytest.mark.parametrize(("diverged", "why"), [(16, "is untrained"), (9, "is untrained"), (7, "no interval")])
 def test_a_case_that_diverged_is_named_and_not_compared(diverged: int, why: str) -> None:
-    result = values(PUBLISHED)
-    for cell in cells_of(HALVES)[:diverged]:
-        result[cell] = {"final_loss": math.inf}
-    finding = outcome(result).findings[4]
+    finding = outcome(accuracies={HALVES.name: first(diverged, math.nan, 0.96)}).findings[4]
     assert finding.verdict == N
     assert f"diverged at {diverged} of 16 seeds, the other at 0 of 16" in finding.measured
     assert why in finding.measured
 
 
-def test_nothing_is_compared_with_a_reference_that_fails_by_the_sources_criterion() -> None:
-    """With an error of 40 %, identity is no reference."""
-    result = values(PUBLISHED)
-    untrain(result, IDENTITY, 0.6)
-    findings = outcome(result).findings
-    findings = [one for one in findings if "bias −7" not in one.claim.statement]  # compared with the gate at −6
-    assert all("identity is untrained" in one.measured for one in findings)
-    assert {one.verdict for one in findings} == {N}
-
-
-def test_a_gate_cannot_fail_if_the_gate_that_the_source_trains_fails_too() -> None:
-    """Every net fails if its training is too short: the net without a gate is no reference for that."""
-    result = values(PUBLISHED)
-    untrain(result, EXCLUSIVE[-6.0], 0.6)
-    findings = outcome(result).findings[:4]
-    assert [one.verdict for one in findings] == [R] * 2 + [N] * 2
-    assert all("exclusive gate at −6 is untrained" in one.measured for one in findings[2:])
-    untrain(result, EXCLUSIVE[-3.0], 0.9)
-    trains = outcome(result).findings[3]
-    assert trains.why == trains.claim.irrefutable
-
-
-def test_nothing_is_compared_with_an_identity_that_has_far_to_go() -> None:
-    """With an error of 6 %, losses say how fast nets train. The exclusive gate at −7 is compared with that at −6."""
-    result = values(PUBLISHED)
-    untrain(result, IDENTITY, 0.94)
-    assert verdicts(outcome(result))[4:] == [N, N, R, N, N, N]
-
-
-def test_a_net_that_fails_by_the_sources_criterion_is_not_the_worse_one() -> None:
-    result = values(PUBLISHED)
-    untrain(result, EXCLUSIVE[-6.0], 0.6)
-    finding = outcome(result).findings[5]
-    assert finding.verdict == N
-    assert "exclusive gate at −6 is untrained" in finding.measured
-
-
-def test_one_seed_has_no_interval() -> None:
-    one = {cell: result for cell, result in values(PUBLISHED).items() if cell.seed == SHORTCUTS.version.seen}
-    assert set(verdicts(outcome(one))) == {N}
-
-
 def test_the_cases() -> None:
     cells = SHORTCUTS.cells(Request(seeds=1, steps=3, device="cpu"))
     assert len(set(cells)) == len(CASES) == 11
-    for cell in cells:
-        network = cell_network(cell)
-        layers = sum(type(part).__name__ == "Conv2d" for part in network.modules())
-        assert layers >= 33
-        assert cell.recipe["steps"] == 3
-    plain, identity = (count_parameters(cell_network(cells[index])) for index in (1, 0))
-    assert plain == identity
-    family = make_family("conv-pair", **NORMED_GATE.family_options)
-    assert (
-        blocks.get("highway").layer_parameters(family, 14)
-        / blocks.get("residual").layer_parameters(make_family("conv-pair", branch_norm=True), 16)
-        > 1.5
-    )  # as published: 1.53 times the parameters
+    networks = [cell_network(cell) for cell in cells]
+    for network in networks:
+        assert sum(type(part).__name__ == "Conv2d" for part in network.modules()) >= 33
+    assert count_parameters(networks[0]) == count_parameters(networks[1])  # identity and plain
+    gated = blocks.get("highway").layer_parameters(make_family("conv-pair", **NORMED_GATE.family_options), 14)
+    identity = blocks.get("residual").layer_parameters(make_family("conv-pair", branch_norm=True), 16)
+    assert gated / identity > 1.5  # as published: 1.53 times the parameters

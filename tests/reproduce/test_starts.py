@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import pandas as pd
 import pytest
 
 from highway_bench.cell import Cell
@@ -12,6 +13,7 @@ from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce.conftest import C, N, R, U, rows_of, verdicts
 
+REQUEST = Request(device="cpu")
 VANISHING, UNATTENUATED = reproductions.get("vanishing"), reproductions.get("unattenuated")
 
 
@@ -29,40 +31,26 @@ def of_start(cell: Cell, sizes: Mapping[float, float], still: Mapping[str, int])
     return values | {"still_layers": float(layers), "still_first": 1.0, "still_last": float(layers)}
 
 
+def of_vanishing(sizes: Mapping[float, float], still: Mapping[str, int]) -> pd.DataFrame:
+    return rows_of({cell: of_start(cell, sizes, still) for cell in VANISHING.cells(REQUEST)})
+
+
 @pytest.mark.parametrize(
     ("sizes", "still", "expected"),
     [
         ({0.5: 1e-15, 1.0: 0.3, 2.0: 1e14}, {"sigmoid": 45, "tanh": 0}, [R] * 4),
         ({0.5: 1.0, 1.0: 1.0, 2.0: 1.0}, {"sigmoid": 2, "tanh": 30}, [C] * 4),
-        (
-            {0.5: 1e-9, 1.0: 1.0, 2.0: 1e9},
-            {"sigmoid": 15, "tanh": 15},
-            [R] * 2 + [U] * 2,
-        ),
+        ({0.5: 1e-9, 1.0: 1.0, 2.0: 1e9}, {"sigmoid": 15, "tanh": 15}, [R] * 2 + [U] * 2),
     ],
 )
 def test_vanishing(sizes: Mapping[float, float], still: Mapping[str, int], expected: list[Verdict]) -> None:
-    request = Request(device="cpu")
-    result = VANISHING.conclude(
-        rows_of({cell: of_start(cell, sizes, still) for cell in VANISHING.cells(request)}), request
-    )
+    rows = of_vanishing(sizes, still)
+    result = VANISHING.conclude(rows, REQUEST)
     assert verdicts(result) == expected
+    assert f"layers 1 to {still['sigmoid']}" in result.findings[2].measured
     assert len(result.tables[0].entries) == 5
-
-
-def test_the_layers_that_stand_still_are_named() -> None:
-    request = Request(device="cpu")
-    cells = VANISHING.cells(request)
-    rows = rows_of({cell: of_start(cell, {0.5: 1, 1: 1, 2: 1}, {"sigmoid": 45, "tanh": 0}) for cell in cells})
-    assert "layers 1 to 45" in VANISHING.outcome(rows, request).findings[2].measured
-
-
-def test_seeds_that_were_seen_do_not_decide() -> None:
-    request = Request(device="cpu")
-    rows = rows_of({cell: of_start(cell, {0.5: 1e-9, 1: 1, 2: 1e9}, {"sigmoid": 45, "tanh": 0})
-                    for cell in VANISHING.cells(request)})  # fmt: skip
-    rows["seed"] -= 200
-    assert set(verdicts(VANISHING.outcome(rows, request))) == {N}
+    rows["seed"] -= 200  # those that were seen before the rule do not decide
+    assert set(verdicts(VANISHING.outcome(rows, REQUEST))) == {N}
 
 
 def of_depth(factor: float) -> Callable[[Cell], dict[str, float]]:
@@ -78,6 +66,5 @@ def of_depth(factor: float) -> Callable[[Cell], dict[str, float]]:
     ],
 )
 def test_unattenuated(factor: float, expected: list[Verdict]) -> None:
-    request = Request(device="cpu")
-    rows = rows_of({cell: of_depth(factor)(cell) for cell in UNATTENUATED.cells(request)})
-    assert verdicts(UNATTENUATED.conclude(rows, request)) == expected
+    rows = rows_of({cell: of_depth(factor)(cell) for cell in UNATTENUATED.cells(REQUEST)})
+    assert verdicts(UNATTENUATED.conclude(rows, REQUEST)) == expected

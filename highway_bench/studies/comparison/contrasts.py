@@ -11,17 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from highway_bench.measure.paired import ALPHA, UNKNOWN, contrasts
+from highway_bench.measure.paired import ALPHA, BETTER, UNDECIDED, UNKNOWN, WORSE, contrasts
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.studies.reproduce.quantities import rate_difference
-
-Standing = Literal["better", "worse", "undecided"]
 
 
 @dataclass(frozen=True)
@@ -36,13 +33,13 @@ class BlockContrast:
     p: float
 
     @property
-    def standing(self) -> Standing:
-        """Decided by success, then by loss."""
+    def standing(self) -> str:
+        """Better, worse or undecided: by success, then by loss."""
         if self.success.low > 0 or self.success.high < 0:
-            return "better" if self.success.low > 0 else "worse"
+            return BETTER if self.success.low > 0 else WORSE
         if self.p < ALPHA / 2:
-            return "better" if self.loss.value < 1 else "worse"
-        return "undecided"
+            return BETTER if self.loss.value < 1 else WORSE
+        return UNDECIDED
 
 
 @dataclass(frozen=True)
@@ -59,14 +56,14 @@ class BlockPosition:
     loss: IntervalEstimate
     contrasts: tuple[BlockContrast, ...]
 
-    def count(self, standing: Standing) -> int:
+    def count(self, standing: str) -> int:
         """The number of connections against which it has this standing."""
         return sum(contrast.standing == standing for contrast in self.contrasts)
 
     @property
     def ranks(self) -> tuple[int, int]:
         """The first and the last rank that it may have among all of them; rank 1 is the best."""
-        return 1 + self.count("worse"), 1 + len(self.contrasts) - self.count("better")
+        return 1 + self.count(WORSE), 1 + len(self.contrasts) - self.count(BETTER)
 
 
 def contrasts_of(mine: pd.DataFrame, others: Sequence[pd.DataFrame]) -> tuple[BlockContrast, ...]:

@@ -15,7 +15,7 @@ from highway_bench.frames.rows import block_label, fresh, groups, rows_of
 from highway_bench.plan.settings import FRESH_SEEDS
 from highway_bench.results.schema import OUTCOMES, PROTOCOL
 from highway_bench.studies.decide.candidate import TUNING_SEEDS, Candidate, Trainings, starts_of
-from highway_bench.studies.decide.part import Part
+from highway_bench.studies.decide.part import Protocol
 from highway_bench.success.rates import counting
 
 SETTING: Final = (
@@ -123,7 +123,7 @@ def first_seconds(candidates: Sequence[Candidate], check: pd.DataFrame, workers:
 
 
 @dataclass(frozen=True)
-class TimedPart(Part):
+class TimedProtocol(Protocol):
     """A part that begins a depth only if it will end before ``until``, a moment of ``time.monotonic``.
 
     A depth takes as long as it is deep: at the pace of the depth before, and no less than by ``first``, the predicted

@@ -29,7 +29,7 @@ from highway_bench.studies.comparison.contrasts import BlockPosition, contrasts_
 from highway_bench.studies.comparison.finals import (
     RUNG,
     SETTING,
-    TimedPart,
+    TimedProtocol,
     alike,
     check_cells,
     finals,
@@ -38,7 +38,8 @@ from highway_bench.studies.comparison.finals import (
     label,
 )
 from highway_bench.studies.decide.candidate import REFERENCE, Candidate, Trainings
-from highway_bench.studies.decide.protocol import OF_EVERY_BLOCK, CostPart, Trainer, get_part
+from highway_bench.studies.decide.protocol import OF_EVERY_BLOCK, CostProtocol, get_part
+from highway_bench.studies.decide.rounds import Trainer
 
 COMMITTED: Final = Path(__file__).resolve().parents[3] / "docs" / "data"
 """The committed rows of the source checkout. They are no part of an installed package."""
@@ -126,8 +127,10 @@ def compare_my_block(
         raise ReferenceDisagrees(f"nothing is compared: {REFERENCE} did not end in {listed(sorted(unchecked))}")
     trainer = Trainer(Path(store), engine, workers, on_event)
     first = first_seconds(candidates, check.rows, workers or cores())
-    rungs = TimedPart(part, tuple(candidates), until, first, lambda cells: len(Plan(tuple(cells)).estimate(store).left))
-    trainings = trainer.train(rungs)
+    rungs = TimedProtocol(
+        part, tuple(candidates), until, first, lambda cells: len(Plan(tuple(cells)).estimate(store).left)
+    )
+    trainings = trainer.train(rungs.pending)
     mine = finals(trainer.rows)
     late = "no time left, the same command goes on"
     if not rungs.begun and first > 0:
@@ -157,7 +160,7 @@ def chosen_references(part: str, families: Sequence[str] = ()) -> dict[str, list
     """The reference's candidates, one for each start, by family: in ``families`` of the part, by default in all."""
     by_family: dict[str, list[Candidate]] = {}
     chosen = get_part(part)
-    if isinstance(chosen, CostPart):
+    if isinstance(chosen, CostProtocol):
         raise BadInput(f"part {part!r} trains nothing; compare-my-block takes one of {', '.join(OF_EVERY_BLOCK)}")
     for candidate in chosen.candidates:
         if candidate.template.block == REFERENCE:

@@ -82,6 +82,19 @@ class TrainingEnd(NamedTuple):
 Trainings = Mapping[Cell, TrainingEnd]
 
 
+def end_of(metrics: Mapping[str, float]) -> TrainingEnd:
+    """How a training with these scalar metrics ended; one without a final loss, or with NaN, diverged or failed."""
+    loss = metrics.get("final_loss", math.nan)
+    target = metrics.get("success_loss", math.nan)
+    return TrainingEnd(None if math.isnan(loss) else loss, metrics.get("success") == 1, target)
+
+
+def usual_metrics(cell: Cell, middle: float) -> dict[str, float]:
+    """What a training usually gives: it succeeds, with the lowest loss at the rate in the ``middle`` of the first."""
+    rate = cell.recipe.get("rate", middle)
+    return {"final_loss": max(rate / middle, middle / rate), "success": 1.0}
+
+
 @dataclass(frozen=True)
 class Candidate:
     """``template`` is the cell of every run but for depth, learning rate and seed; ``first`` are the learning rates

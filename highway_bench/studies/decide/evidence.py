@@ -18,7 +18,7 @@ from highway_bench.plan.grid import TRAINED
 from highway_bench.plan.settings import ADAMW, CONV, FIRST_ADAMW_RATES, FIRST_SGD_RATES, FRESH_SEEDS, LANGUAGE, Setting
 from highway_bench.studies.decide import language
 from highway_bench.studies.decide.candidate import LONGER, REFERENCE, TUNING_SEEDS, Candidate, Trainings, starts_of
-from highway_bench.studies.decide.part import Part
+from highway_bench.studies.decide.part import Protocol
 from highway_bench.success.rates import size
 from highway_bench.tasks.from_cell import pinned
 
@@ -37,7 +37,7 @@ ONE_SEED = TUNING_SEEDS[:1]
 
 
 @dataclass(frozen=True)
-class RankedPart(Part):
+class RankedProtocol(Protocol):
     """At the first depth every start of a block is tried with one seed a rate; the start of the lowest loss goes on.
 
     At each depth, the ``leaders`` blocks of the lowest losses get ``leader_seeds`` seeds. The reference's schedules of
@@ -54,7 +54,7 @@ class RankedPart(Part):
         tries = (one.tries(one.depths[0], one.first, trainings, TUNING_SEEDS[:1]) for one in self.candidates)
         if first := list(chain.from_iterable(tries)):
             return first
-        better = Part(self.name, tuple(self.better_starts(trainings)))
+        better = Protocol(self.name, tuple(self.better_starts(trainings)))
         if cells := better.pending(trainings):
             return cells
         stages = (self.more_seeds(better.candidates, trainings), self.schedules(better.candidates, trainings))
@@ -98,20 +98,20 @@ def mean_size(cells: Sequence[Cell], trainings: Trainings) -> float:
     return fmean(size(trainings[cell].loss) for cell in cells)
 
 
-def equal_width() -> Part:
+def equal_width() -> Protocol:
     """Highway of vision in conv at plain's width, as it has in conv-pair; at equal parameters it has 11 features.
 
     It ends at 10 layers: lower rates, longer runs and this part share five core-hours.
     """
     cell = CONV.cell("highway").but(match="width")
-    return Part("equal-width", tuple(starts_of(cell, (5, 10), CONV.first, longer=LONGER)))
+    return Protocol("equal-width", tuple(starts_of(cell, (5, 10), CONV.first, longer=LONGER)))
 
 
-def resnet() -> RankedPart:
+def resnet() -> RankedProtocol:
     """Residual blocks with batch norms on digits: 8 core-hours. At 10 pairs, pre-norm's whole schedules too."""
     recipe = {**ADAMW, "warm_up": 100, "steps": RESNET_STEPS, "dataset": {"pooled": 2}}
     cell = trained(family="resnet", width=16, batch_size=32, dataset="mnist-5k", recipe=recipe)
-    return RankedPart(
+    return RankedProtocol(
         "resnet",
         candidates(cell, NORMED, (5, 10, 20), CONV.first),
         leaders=3,
@@ -122,10 +122,10 @@ def resnet() -> RankedPart:
     )
 
 
-def long() -> RankedPart:
+def long() -> RankedProtocol:
     """Language at 6 layers and four times the steps: 8 core-hours. Pre-norm's shorter schedules too, from 375 steps."""
     cell = text("language", steps=LONG_STEPS)
-    return RankedPart(
+    return RankedProtocol(
         "long",
         candidates(cell, TEXT, (language.SHALLOW,), FIRST_ADAMW_RATES, tuning=ONE_SEED),
         rungs=[rung for rung in SCHEDULES if rung < max(SCHEDULES)],
@@ -134,23 +134,25 @@ def long() -> RankedPart:
     )
 
 
-def code() -> RankedPart:
+def code() -> RankedProtocol:
     """The standard library of Python at 6 layers: 3 core-hours."""
-    return RankedPart("code", candidates(text("code"), TEXT, (language.SHALLOW,), FIRST_ADAMW_RATES, tuning=ONE_SEED))
+    return RankedProtocol(
+        "code", candidates(text("code"), TEXT, (language.SHALLOW,), FIRST_ADAMW_RATES, tuning=ONE_SEED)
+    )
 
 
-def new() -> RankedPart:
+def new() -> RankedProtocol:
     """The connections of 2026-11-29 on language at 6 layers: 3 core-hours."""
-    return RankedPart("new", candidates(text("language"), NEW, (language.SHALLOW,), FIRST_ADAMW_RATES))
+    return RankedProtocol("new", candidates(text("language"), NEW, (language.SHALLOW,), FIRST_ADAMW_RATES))
 
 
-def deep() -> RankedPart:
+def deep() -> RankedProtocol:
     """Language at 24 layers with every best rate inside of those tried: 5 core-hours."""
     rates = (0.003, 0.001, 0.0003)
-    return RankedPart("deep", candidates(text("language"), DEEP, (language.DEEP,), rates, tuning=ONE_SEED))
+    return RankedProtocol("deep", candidates(text("language"), DEEP, (language.DEEP,), rates, tuning=ONE_SEED))
 
 
-def mnist() -> RankedPart:
+def mnist() -> RankedProtocol:
     """Dense layers on all of MNIST, by SGD at three depths and by AdamW at two: 3 core-hours."""
     sgd = {**settings.DENSE.recipe, "steps": MNIST_STEPS}
     adamw = {
@@ -164,13 +166,13 @@ def mnist() -> RankedPart:
     small = trained(family="dense", width=width, batch_size=100, dataset="mnist-5k", recipe=adamw)
     by_sgd = candidates(whole, DENSE, (20, 50, 100), FIRST_SGD_RATES)
     by_adamw = candidates(small, DENSE, (20, 100), FIRST_ADAMW_RATES)
-    return RankedPart("mnist", (*by_sgd, *by_adamw))
+    return RankedProtocol("mnist", (*by_sgd, *by_adamw))
 
 
-def wide() -> RankedPart:
+def wide() -> RankedProtocol:
     """Language at 6 layers of width 128 with learning rates of their own: 4 core-hours."""
     cell = text("language", width=language.WIDER)
-    return RankedPart(
+    return RankedProtocol(
         "wide",
         candidates(cell, TEXT[:5], (language.SHALLOW,), FIRST_ADAMW_RATES, tuning=ONE_SEED, fresh=range(3)),
     )

@@ -16,6 +16,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
@@ -25,7 +26,7 @@ from highway_bench.plan.expand import matched
 from highway_bench.plan.plan import RunResult
 from highway_bench.plan.settings import LANGUAGE
 from highway_bench.studies.decide.candidate import REFERENCE, TUNING_SEEDS, Candidate, Trainings, around, starts_of
-from highway_bench.studies.decide.part import Part
+from highway_bench.studies.decide.part import Protocol
 from highway_bench.success.rates import size
 from highway_bench.tasks.from_cell import cell_family, positions_of
 
@@ -65,22 +66,21 @@ Ratios = Mapping[str, IntervalEstimate]
 """By block: a step's time over that of pre-norm's."""
 
 
-def language() -> LanguagePart:
+def language() -> LanguageProtocol:
     """Every block of ``BLOCKS`` at each of its starts."""
     every = (starts_of(LANGUAGE.cell(block), (SHALLOW, DEEP), LANGUAGE.first) for block in BLOCKS)
-    return LanguagePart("language", tuple(one for starts in every for one in starts))
+    return LanguageProtocol("language", tuple(one for starts in every for one in starts))
 
 
 @dataclass(frozen=True)
-class LanguagePart(Part):
+class LanguageProtocol(Protocol):
     """The candidates of one family, of which only the best go on."""
 
     def pending(self, trainings: Trainings) -> list[Cell]:
-        stages = (self.first_tries, self.more_tries, self.final_runs, self.wider_runs, self.deep_tries, self.deep_runs)
-        for stage in stages:
-            if missing := [cell for cell in stage(trainings) if cell not in trainings]:
-                return missing
-        return []
+        at = {depth: partial(self.finals, depth) for depth in (SHALLOW, DEEP)}
+        stages = (self.first_tries, self.more_tries, at[SHALLOW], self.wider_runs, self.deep_tries, at[DEEP])
+        missing = ([cell for cell in stage(trainings) if cell not in trainings] for stage in stages)
+        return next(filter(None, missing), [])
 
     def first_tries(self, trainings: Trainings) -> Iterator[Cell]:
         """One seed a rate, at every start, until the best rate is inside."""
@@ -92,10 +92,6 @@ class LanguagePart(Part):
         for candidate in self.better_starts(trainings):
             yield from candidate.tries(SHALLOW, candidate.first, trainings)
 
-    def final_runs(self, trainings: Trainings) -> Iterator[Cell]:
-        """The fresh seeds of the finalists at the smaller depth."""
-        return self.finals(SHALLOW, trainings)
-
     def wider_runs(self, trainings: Trainings) -> Iterator[Cell]:
         """The same finalists at the greater width."""
         for candidate in self.finalists(SHALLOW, trainings):
@@ -106,10 +102,6 @@ class LanguagePart(Part):
         """The better starts at the greater depth."""
         for candidate in self.better_starts(trainings):
             yield from (candidate.run(DEEP, rate, TUNING_SEEDS[0]) for rate in deep_rates(candidate, trainings))
-
-    def deep_runs(self, trainings: Trainings) -> Iterator[Cell]:
-        """The fresh seeds of the finalists at the greater depth."""
-        return self.finals(DEEP, trainings)
 
     def finals(self, depth: int, trainings: Trainings) -> Iterator[Cell]:
         """The fresh seeds of the finalists of a depth."""
@@ -154,7 +146,7 @@ def wider(candidate: Candidate) -> Candidate:
     return replace(candidate, template=matched(candidate.template.but(nominal_width=WIDER)))
 
 
-def timing_cells(part: LanguagePart, trainings: Trainings) -> dict[str, Cell]:
+def timing_cells(part: LanguageProtocol, trainings: Trainings) -> dict[str, Cell]:
     """By block: the cell that times its step at the greater depth. All of them are timed in turn."""
     return {
         one.template.block: one.template.but(
@@ -193,7 +185,7 @@ def is_narrow(ratio: IntervalEstimate) -> bool:
     return max(ratio.high / ratio.value, ratio.value / ratio.low) <= 1 + NARROW
 
 
-def equal_seconds(part: LanguagePart, trainings: Trainings, ratios: Ratios) -> EqualSeconds:
+def equal_seconds(part: LanguageProtocol, trainings: Trainings, ratios: Ratios) -> EqualSeconds:
     """The leaders at the greater depth and the best further block that is faster than pre-norm, each with the steps
     that its ratio allows.
 
@@ -247,13 +239,9 @@ def with_steps(candidate: Candidate, ratio: float, rate: float) -> Candidate:
 
 
 @dataclass(frozen=True)
-class EqualSeconds(Part):
+class EqualSeconds(Protocol):
     """Blocks that train as long as pre-norm, with the fresh seeds of the language part."""
 
     def pending(self, trainings: Trainings) -> list[Cell]:
-        return [
-            cell
-            for one in self.candidates
-            for seed in range(FINAL_SEEDS[DEEP])
-            if (cell := one.run(DEEP, one.first[0], seed)) not in trainings
-        ]
+        runs = (one.run(DEEP, one.first[0], seed) for one in self.candidates for seed in range(FINAL_SEEDS[DEEP]))
+        return [cell for cell in runs if cell not in trainings]

@@ -1,4 +1,4 @@
-"""Part: the candidates that are compared with each other, and the cells to train next; the parts dense and vision.
+"""Protocol: the candidates that are compared with each other, and the cells to train next; the parts dense and vision.
 
 The dense part has fully connected layers on digits of 28 × 28 pixels, trained by SGD with momentum as in the papers.
 The vision part has digits of 14 × 14 pixels, as images or as rows, in four families.
@@ -14,7 +14,8 @@ from typing import Any, Self
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.plan.settings import BILSTM, CONV, CONV_PAIR, DENSE, TRANSFORMER
-from highway_bench.studies.decide.candidate import LONGER, Candidate, TrainingEnd, Trainings, starts_of
+from highway_bench.studies.decide.candidate import LONGER, Candidate, Trainings, end_of, starts_of, usual_metrics
+from highway_bench.studies.decide.rounds import rounds
 
 DENSE_BLOCKS = ("plain", "highway", "highway-free", "residual", "pre-norm", "post-norm", "rezero", "deepnorm")
 DENSE_DEPTHS = (10, 20, 50, 100, 200, 500)
@@ -28,7 +29,7 @@ VISION_DEPTHS = (
 
 
 @dataclass(frozen=True)
-class Part:
+class Protocol:
     """A part of the protocol: candidates that are all trained at one depth before the next, so that an interrupted part
     compares all of them at the depths that it has."""
 
@@ -61,14 +62,13 @@ class Part:
 
     def usual_cells(self, stored: Callable[[Sequence[Cell]], Trainings] = lambda cells: {}) -> list[Cell]:
         """The cells of the part if all that are not ``stored`` train, and end best at the middle of the first rates."""
-        trainings: dict[Cell, TrainingEnd] = {}
         middles = {one.template.family: one.first[len(one.first) // 2] for one in self.candidates}
-        while new := [cell for cell in self.pending(trainings) if cell not in trainings]:
-            known = stored(new)
-            for cell in new:
-                rate, middle = cell.recipe.get("rate", 1.0), middles[cell.family]
-                trainings[cell] = known.get(cell) or TrainingEnd(max(rate / middle, middle / rate), success=True)
-        return list(trainings)
+
+        def ends(cells: Sequence[Cell]) -> Trainings:
+            known = stored(cells)
+            return {cell: known.get(cell) or end_of(usual_metrics(cell, middles[cell.family])) for cell in cells}
+
+        return list(rounds(self.pending, ends))
 
     def table(self) -> list[dict[str, Any]]:
         """The candidates as records."""
@@ -85,17 +85,17 @@ class Part:
         ]
 
 
-def dense() -> Part:
+def dense() -> Protocol:
     """Every block of this part at each of its starts."""
     every = (starts_of(DENSE.cell(block), DENSE_DEPTHS, DENSE.first, longer=LONGER) for block in DENSE_BLOCKS)
-    return Part("dense", tuple(one for starts in every for one in starts))
+    return Protocol("dense", tuple(one for starts in every for one in starts))
 
 
-def vision() -> Part:
+def vision() -> Protocol:
     """Every block of this part at each of its starts, in each family."""
     every = (
         starts_of(setting.cell(block), depths, setting.first, longer=LONGER)
         for setting, depths in VISION_DEPTHS
         for block in VISION_BLOCKS
     )
-    return Part("vision", tuple(one for starts in every for one in starts))
+    return Protocol("vision", tuple(one for starts in every for one in starts))

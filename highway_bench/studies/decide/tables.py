@@ -16,7 +16,7 @@ from scipy import stats
 
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import groups, recipe_of, rows_of, start_of, without_start
-from highway_bench.measure.paired import BySeed, Contrast, contrasts
+from highway_bench.measure.paired import LEAST_PAIRS, BySeed, compare, contrasts
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, TextTable, shown
@@ -24,7 +24,7 @@ from highway_bench.report.format import count, listed, three
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.studies.decide.candidate import REFERENCE
 from highway_bench.studies.decide.language import DEEP, SHALLOW, WIDER, WIDTH
-from highway_bench.success.ladder import LEAST_SEEDS, TOO_FEW_SEEDS
+from highway_bench.success.ladder import TOO_FEW_SEEDS
 from highway_bench.success.rates import size
 
 LANGUAGE: Final = "language"
@@ -104,8 +104,6 @@ def tables(results: Results) -> list[TextTable]:
 def ladder_table(results: Results) -> TextTable:
     """One row per family, depth, block and start: how many fresh seeds train, to which loss, at which rate."""
     table = results.trainability()
-    named = results.of_task("trainability")[["label", "start"]].dropna().drop_duplicates()
-    starts = dict(named.itertuples(index=False, name=None))
     return shown(
         "ladder",
         "Every family by depth",
@@ -115,7 +113,7 @@ def ladder_table(results: Results) -> TextTable:
             column.whole("depth", "depth"),
             column.whole("nominal_width", "plain's width"),
             column.computed("connection", lambda row: without_start(row["block"]), is_number=False),
-            column.computed("start", lambda row: starts.get(row["block"], start_of(row["block"])), is_number=False),
+            column.computed("start", _start, is_number=False),
             column.computed("steps", lambda row: count(recipe_of(row["recipe"]).get("steps"))),
             column.number("rate", "learning rate"),
             column.computed("seeds that train", _successes, "Wilson 95 % interval"),
@@ -197,10 +195,12 @@ def bits_by_seed(runs: pd.DataFrame) -> BySeed:
 def _records(runs: pd.DataFrame, reference: pd.DataFrame) -> list[dict[str, Any]]:
     by_block = {str(block): part for block, part in runs.groupby("block")}
     values, own = {block: bits_by_seed(part) for block, part in by_block.items()}, bits_by_seed(reference)
-    found = contrasts({REFERENCE: own, **values}, REFERENCE) if len(reference) else {}
+    both = {REFERENCE: own, **values}
+    found, judged = (contrasts(both, REFERENCE), compare(both, REFERENCE)) if len(reference) else ({}, {})
     records = []
     for block, one in found.items():
         diverged = _diverged(by_block[block])
+        word = TOO_FEW_SEEDS if one.difference.n < LEAST_PAIRS else judged[block].word
         records.append(
             {
                 "block": block,
@@ -213,7 +213,7 @@ def _records(runs: pd.DataFrame, reference: pd.DataFrame) -> list[dict[str, Any]
                 "difference_high": one.difference.high,
                 "pairs": one.difference.n,
                 "p": one.p,
-                "verdict": UNSTABLE if diverged else UNSTABLE_REFERENCE if _diverged(reference) else _verdict(one),
+                "verdict": UNSTABLE if diverged else UNSTABLE_REFERENCE if _diverged(reference) else word,
             }
         )
     return records
@@ -317,12 +317,8 @@ def width_shown(runs: pd.DataFrame) -> TextTable:
     )
 
 
-def _verdict(contrast: Contrast) -> str:
-    if contrast.difference.n < LEAST_SEEDS:
-        return TOO_FEW_SEEDS
-    if not contrast.is_significant:
-        return "undecided"
-    return "better" if contrast.difference.value < 0 else "worse"
+def _start(row: Record) -> str:
+    return start_of(row["block"]) if column.missing(row["start"]) else str(row["start"])
 
 
 def _difference(row: Record) -> str:

@@ -22,6 +22,7 @@ from highway_bench.registry import Registry
 from highway_bench.report.columns import TextTable
 from highway_bench.report.figures import Picture
 from highway_bench.results.schema import LATER_ATTEMPT, OUTCOMES, worst
+from highway_bench.studies.decide.rounds import rounds
 from highway_bench.studies.reproduce.claims import Claim, Finding, RuleVersion, Verdict
 from highway_bench.studies.reproduce.request import Request
 
@@ -125,18 +126,24 @@ class Reproduction(ABC):
         """Whether some cells follow from the results of others."""
         return type(self).pending is not Reproduction.pending
 
-    def known_cells(self, request: Request, rows: pd.DataFrame) -> list[Cell]:
-        """The cells of ``request``, with all that follow from the ``rows`` so far."""
-        cells = dict.fromkeys(self.cells(request))
+    def in_rounds(self, request: Request, measure: Callable[[list[Cell]], Mapping[Cell, Metrics]]) -> list[Cell]:
+        """``measure`` the cells of ``request``, with all that follow from the results so far; all of them in order."""
+        first = self.cells(request)
+        return list(rounds(lambda values: [*first, *self.pending(request, values)], measure))
+
+    def known_cells(
+        self, request: Request, rows: pd.DataFrame, otherwise: Callable[[Cell], Metrics] = lambda cell: {}
+    ) -> list[Cell]:
+        """The cells of ``request``, with all that follow from the ``rows`` so far. A cell that these do not have ended
+        as ``otherwise`` says, by default not yet."""
         if not self.has_rounds:
-            return list(cells)
+            return list(dict.fromkeys(self.cells(request)))
         metrics = metrics_by_key(rows)
-        while new := self.pending(request, {one: metrics[one.key] for one in cells if one.key in metrics}):
-            before = len(cells)
-            cells |= dict.fromkeys(new)
-            if len(cells) == before:  # they have not ended
-                break
-        return list(cells)
+
+        def known(cells: Iterable[Cell]) -> dict[Cell, Metrics]:
+            return {cell: found for cell in cells if (found := metrics.get(cell.key) or otherwise(cell))}
+
+        return self.in_rounds(request, known)
 
     def usual_cells(self, request: Request, rows: pd.DataFrame) -> list[Cell]:
         """``known_cells`` with those that usually follow from the rest, for an estimate of the cost."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
+import math
+from collections.abc import Callable, Mapping, Sequence, Sized
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,11 +14,12 @@ from highway_bench.data import make_dataset
 from highway_bench.frames.rows import of_task, recipe_of
 from highway_bench.measure.statistics import t_interval
 from highway_bench.plan.settings import FIRST_ADAMW_RATES
-from highway_bench.report.format import count, three
-from highway_bench.results.schema import Status
+from highway_bench.report import columns as column
+from highway_bench.report.figures import Picture
+from highway_bench.report.format import count, signed, three
 from highway_bench.studies.decide.candidate import Candidate
-from highway_bench.studies.reproduce._bilstm_figure import picture, shown
-from highway_bench.studies.reproduce.arms import MOST_SEEDS, TunedReproduction
+from highway_bench.studies.reproduce import drawing
+from highway_bench.studies.reproduce.arms import MOST_SEEDS, TunedReproduction, columns, of_arm, table_by
 from highway_bench.studies.reproduce.base import Evaluated, NotAttempted, register_reproduction
 from highway_bench.studies.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.studies.reproduce.quantities import Region, Statistic, mean, rate
@@ -54,11 +56,6 @@ class CorpusTraining(NamedTuple):
 
 CORPORA = {"movie-reviews": CorpusTraining(132, 2), "tweets": CorpusTraining(51, 4)}
 
-Points = Mapping[tuple[str, int], Mapping[int, float]]
-"""Test accuracies in points above chance, by block, layers and seed."""
-Corpora = Mapping[str, tuple[Points, float]]
-"""The accuracies on each corpus, and its chance in percent."""
-
 
 @register_reproduction(
     "bilstm",
@@ -78,6 +75,7 @@ class BiLstmByDepth(TunedReproduction):
     default_seeds = 11  # at the two depths that decide
     least_seeds = LEAST_SEEDS
     rates = FIRST_ADAMW_RATES
+    by = ("corpus", "depth", "block")
     # Version 1 had three seeds and two rates, and every depth decided. Version 2, of which no rows were seen, judged a
     # fall to chance by the t interval of a number that is either at chance or far above it. In version 3 half of the
     # seeds decided, without an interval. In version 4 the best rate was often the highest of four. In version 5 a
@@ -93,9 +91,10 @@ class BiLstmByDepth(TunedReproduction):
         NotAttempted("500 epochs at 300 units with a dropout of 0.6", BLOG, "out of reach of two cores"),
     )
 
-    def arms(self, request: Request) -> dict[Hashable, Candidate]:
+    def arms(self, request: Request) -> dict[tuple[Any, ...], Candidate]:
         return {
             (corpus, depth, block): self.arm(
+                request,
                 block,
                 "bilstm",
                 self.seeds(request, 0 if depth in (1, NAMED) else REPORTED_SEEDS),
@@ -104,7 +103,6 @@ class BiLstmByDepth(TunedReproduction):
                 batch_size=BATCH,
                 dataset="sentiment",
                 recipe=recipe(corpus, request.epochs),
-                device=request.device,
             )
             for corpus, depth, block in itertools.product(CORPORA, request.depth or DEPTHS, BLOCKS)
         }
@@ -117,38 +115,20 @@ class BiLstmByDepth(TunedReproduction):
         ]
 
     def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
-        runs = self.ended_runs(rows, request, lambda run: (corpus_of(run["recipe"]), run["depth"], run["block"]))
-        runs["corpus"] = [corpus_of(text) for text in runs["recipe"]]
-        runs["chance"] = runs["corpus"].map({corpus: chance_of(corpus) for corpus in set(runs["corpus"])})
-        runs["diverged"] = runs["status"] == Status.DIVERGED
-        runs["test_accuracy"] = runs["test_accuracy"].mask(runs["diverged"], runs["chance"])
-        corpora: dict[str, tuple[Points, float]] = {}
-        for corpus in CORPORA:
-            own = runs[runs["corpus"] == corpus]
-            points: dict[Any, dict[int, float]] = {
-                key: dict(zip(part["seed"], 100 * (part["test_accuracy"] - part["chance"]), strict=True))
-                for key, part in own.sort_values("seed").groupby(["block", "depth"])
-            }
-            corpora[corpus] = points, 100 * own["chance"].max()
+        runs = above_chance(self.runs(rows, request))
         if runs.empty:
-            return corpora, [], []
+            return runs, [], []
         budget = "; ".join(
             f"{corpus}: epochs: {count(request.epochs or training.epochs)}"
             for corpus, training in CORPORA.items()
-            if corpora[corpus][0]
+            if corpus in set(runs["corpus"])
         )
         note = (
             f"{budget}; batches of {BATCH}, Adam, texts cut at {LENGTH} words. Every block has the parameters per "
             f"layer of plain at width {WIDTH}; the counts include the embedding."
         )
         caption = f"Equal parameters per layer, plain at width {WIDTH}, rate tuned; {budget}"
-        order = {"corpus": [*CORPORA].index, "block": BLOCKS.index}
-        runs = runs.sort_values(
-            ["corpus", "depth", "block"],
-            kind="stable",
-            key=lambda column: column.map(order[column.name]) if column.name in order else column,
-        )
-        return corpora, [shown(runs, last_gains(self.fresh(rows)), note)], [picture(runs, caption)]
+        return runs, [_shown(runs, last_gains(self.fresh(rows)), note)], [_picture(runs, caption)]
 
 
 def recipe(corpus: str, epochs: int | None) -> dict[str, object]:
@@ -172,6 +152,14 @@ def chance_of(corpus: str) -> float:
     return chance
 
 
+def above_chance(runs: pd.DataFrame) -> pd.DataFrame:
+    """The ``runs`` with the ``chance`` of their corpus, which is the accuracy of one that diverged, and the accuracy
+    above it in ``points``."""
+    runs["chance"] = runs["corpus"].map({corpus: chance_of(corpus) for corpus in set(runs["corpus"])}).astype(float)
+    runs["test_accuracy"] = runs["test_accuracy"].mask(runs["final_loss"].eq(math.inf), runs["chance"])
+    return runs.assign(points=100 * (runs["test_accuracy"] - runs["chance"]))
+
+
 def last_gains(rows: pd.DataFrame) -> pd.Series:
     """The gain in test accuracy in the last epoch, mean over seeds, by corpus, depth and block."""
     frame = of_task(rows, "trainability")
@@ -190,78 +178,79 @@ def corpus_of(recipe: object) -> str:
 # ---------------------------------------------------------------------------------------------------------- claims
 
 
-def fall_of(points: Points, block: str, depth: int) -> dict[int, float]:
+def points(runs: pd.DataFrame, block: str, depth: int) -> pd.Series:
+    """Points of accuracy above chance, by seed."""
+    return of_arm(runs, block=block, depth=depth).set_index("seed")["points"].sort_index()
+
+
+def fall_of(runs: pd.DataFrame, block: str, depth: int) -> pd.Series:
     """Points that a block loses from one layer to ``depth``, by seed."""
-    shallow, deep = points.get((block, 1), {}), points.get((block, depth), {})
-    return {seed: shallow[seed] - deep[seed] for seed in sorted(shallow.keys() & deep.keys())}
+    return (points(runs, block, 1) - points(runs, block, depth)).dropna()
 
 
-def falls(points: Points, block: str) -> dict[int, dict[int, float]]:
+def falls(runs: pd.DataFrame, block: str) -> dict[int, pd.Series]:
     """``fall_of`` by depth; only depths with enough seeds."""
-    found = {depth: fall_of(points, block, depth) for own, depth in points if own == block and depth > 1}
+    found = {depth: fall_of(runs, block, depth) for depth in sorted(set(of_arm(runs, block=block)["depth"]) - {1})}
     return {depth: by_seed for depth, by_seed in found.items() if len(by_seed) >= LEAST_SEEDS}
 
 
-def is_at_chance(points: float) -> bool:
-    """Whether an accuracy (in points above chance) is within ``MARGIN`` of it, or below."""
+def at_chance(points: pd.Series) -> pd.Series:
+    """Which accuracies (in points above chance) are within ``MARGIN`` of it, or below."""
     return points <= MARGIN
 
 
-def untestable(points: Points, depths: Sized) -> str:
+def untestable(runs: pd.DataFrame, depths: Sized) -> str:
     """The reason why ``depths`` decide nothing: an accuracy that is at chance with one layer cannot fall."""
     for block in ("plain", "highway"):
-        single = points.get((block, 1), {}).values()
+        single = points(runs, block, 1)
         if len(single) < LEAST_SEEDS or not t_interval(single).low > 0:
             return f"one layer is not above chance, or has fewer than {LEAST_SEEDS} seeds"
-    return "" if depths else f"fewer than {LEAST_SEEDS} seeds at every depth"
+    return "" if len(depths) else f"fewer than {LEAST_SEEDS} seeds at every depth"
 
 
 def claims_of(corpus: str, epochs: int, design: Mapping[str, Any]) -> list[Claim]:
     """The blog's four claims on one corpus, which trains for ``epochs``."""
 
-    def no_gain(data: Corpora, confidence: float) -> Observation:
-        depths = falls(data[corpus][0], "plain")
-        each = [mean(f"{depth} layers", depths[depth].values(), confidence, "points") for depth in sorted(depths)]
-        return Observation(decisive=each[-1:], reported=each[:-1], untestable=untestable(data[corpus][0], depths))
+    def no_gain(runs: pd.DataFrame, confidence: float) -> Observation:
+        depths = falls(runs, "plain")
+        each = [mean(f"{depth} layers", by_seed, confidence, "points") for depth, by_seed in depths.items()]
+        return Observation(decisive=each[-1:], reported=each[:-1], untestable=untestable(runs, depths))
 
-    def at_chance(data: Corpora, confidence: float) -> Observation:
-        points, chance = data[corpus]
-        known = [*points["plain", NAMED].values()] if NAMED in falls(points, "plain") else []
-        share = rate(f"{NAMED} layers", sum(map(is_at_chance, known)), len(known), confidence)
+    def a_guess(runs: pd.DataFrame, confidence: float) -> Observation:
+        enough = NAMED in falls(runs, "plain")
+        known = points(runs if enough else runs[:0], "plain", NAMED)
         return Observation(
-            decisive=[share] if known else [],
-            untestable=untestable(points, known) if known else f"no run of {NAMED} layers at enough seeds",
-            note=f"chance {three(chance)} %",
+            decisive=[rate(f"{NAMED} layers", int(at_chance(known).sum()), len(known), confidence)],
+            untestable=untestable(runs, known) if enough else f"no run of {NAMED} layers at enough seeds",
+            note=f"chance {three(100 * chance_of(corpus) if len(runs) else math.nan)} %",
         )
 
-    def fall(data: Corpora, confidence: float, *, less: bool) -> Observation:
-        points, _ = data[corpus]
-        plain, highway = falls(points, "plain"), falls(points, "highway")
+    def fall(runs: pd.DataFrame, confidence: float, *, less: bool) -> Observation:
+        plain, highway = falls(runs, "plain"), falls(runs, "highway")
         common = plain.keys() & highway.keys()
-        if why := untestable(points, common):
+        if why := untestable(runs, common):
             return Observation(untestable=why)
         depth = max(common)
         own, other = (
-            mean(f"{depth} layers, {block}", by_depth[depth].values(), confidence, "points")
+            mean(f"{depth} layers, {block}", by_depth[depth], confidence, "points")
             for block, by_depth in (("highway", highway), ("plain", plain))
         )
         if not less:
             return Observation(decisive=[own])
-        seeds = sorted(plain[depth].keys() & highway[depth].keys())
         share, whole = (
-            mean(name, [part * plain[depth][seed] - highway[depth][seed] for seed in seeds], confidence, "points")
+            mean(name, (part * plain[depth] - highway[depth]).dropna(), confidence, "points")
             for name, part in ((f"{MUCH:g} of plain's minus highway's", MUCH), ("plain's minus highway's", 1.0))
         )
         return Observation(decisive=[share, other], against=[whole], reported=[own])
 
-    def claim(statement: str, quantity: str, observe: Callable[[Corpora, float], Observation], **rest: Any) -> Claim:
+    def claim(statement: str, quantity: str, observe: Callable[..., Observation], **rest: Any) -> Claim:
         return Claim(
             statement=f"{corpus}: {statement}",
             source=BLOG,
             evidence=Evidence.SECONDARY,
             quantity=quantity,
             guard="if one layer's interval is not above chance",
-            observe=observe,
+            observe=lambda runs, confidence: observe(of_arm(runs, corpus=corpus), confidence),
             **{"unit": "points", "statistic": Statistic.MEAN, **design, **rest},
         )
 
@@ -277,7 +266,7 @@ def claims_of(corpus: str, epochs: int, design: Mapping[str, Any]) -> list[Claim
         claim(
             f"at {NAMED} layers it falls below a random guess",
             f"rate of seeds whose accuracy at {NAMED} layers is chance's or less, or within {MARGIN} points above it",
-            at_chance,
+            a_guess,
             **MOST_SEEDS,
         ),
         claim(
@@ -298,3 +287,70 @@ def claims_of(corpus: str, epochs: int, design: Mapping[str, Any]) -> list[Claim
             scatter=SCATTER_AT_TEN * MUCH,
         ),
     ]
+
+
+# ------------------------------------------------------------------------------------------------ table and figure
+
+
+def _shown(runs: pd.DataFrame, gains: pd.Series, note: str) -> column.TextTable:
+    """One row per corpus, depth and block: accuracy with its interval over seeds, size, rate, gain and step time."""
+
+    def accuracy(record: column.Record) -> str:
+        low, high = (signed(100 * record[name], ".1f") for name in ("low", "high"))
+        interval = "" if math.isnan(record["low"]) else f" [{low}, {high}]"
+        return f"{signed(100 * record['accuracy'], '.1f')}{interval} %"
+
+    def further(own: pd.DataFrame) -> dict[str, Any]:
+        means = {name: own[name].mean() for name in ("chance", "train_accuracy")}
+        return {**means, **mean("", own["test_accuracy"]).columns("accuracy")}
+
+    table = table_by(BiLstmByDepth.by, runs, further)
+    arms = table[[*BiLstmByDepth.by]].itertuples(index=False, name=None)
+    table["gain"] = [gains.get(arm, math.nan) for arm in arms]
+    shown = [
+        column.words("corpus", "corpus"),
+        *columns("depth", "block", "width", "params", "n"),
+        column.computed("test accuracy", accuracy, "mean over seeds with its 95 % t interval; none for a single seed"),
+        column.percent("chance", "chance", "always the commoner class"),
+        column.percent("train_accuracy", "train accuracy"),
+        column.percent(
+            "gain", "last epoch's gain", "in test accuracy; a large gain means that the budget was too short"
+        ),
+        *columns("diverged", "rate", "edge", "step_seconds"),
+    ]
+    return column.shown("bilstm-accuracy", "Test accuracy by depth", table, shown, note=note)
+
+
+def _picture(runs: pd.DataFrame, caption: str) -> Picture:
+    """Test accuracy against depth: one panel per corpus, one line per block, with intervals from two seeds on."""
+    styles, depths, alt = drawing.styles(runs["block"]), sorted(set(runs["depth"])), []
+    numbers = runs.groupby([*BiLstmByDepth.by]).size()
+    extra = [drawing.mark("o", "a single seed", filled=False)] if numbers.eq(1).any() else []
+    extra += [drawing.mark(".", "a seed")] if numbers.between(2, drawing.DOTS_BELOW - 1).any() else []
+    corpora = list(dict.fromkeys(runs["corpus"]))
+    with drawing.sheet("Test accuracy by depth", 2.9, styles, extra, count=len(corpora)) as sheet:
+        for axes, corpus in zip(sheet.axes, corpora, strict=True):
+            here = of_arm(runs, corpus=corpus)
+            for number, (block, style) in enumerate(styles.items()):
+                by_depth = {
+                    depth: list(100 * own["test_accuracy"]) for depth, own in of_arm(here, block=block).groupby("depth")
+                }
+                at = [depth * (1 + drawing.dodge(number, len(styles), 0.12)) for depth in by_depth]
+                means = [mean("", own) for own in by_depth.values()]
+                drawing.line(axes, at, means, style, by_depth.values())
+                named = zip(by_depth, means, strict=True)
+                alt += [f"{corpus}, {block}, {depth} layers: {three(one.value)} %" for depth, one in named]
+            chance = 100 * here["chance"].max()
+            drawing.level(axes, chance, f"chance {three(chance)} %", "right")
+            axes.set_title(corpus, loc="left")
+            axes.set_xlim(depths[0] / 1.2, depths[-1] * 1.2)
+            drawing.log_axis(axes, "x", at=depths)
+            axes.set_xlabel("BiLSTM layers (log)")
+        sheet.axes[0].set_ylabel("test accuracy, %")
+    seeds = " or ".join(map(str, sorted(set(numbers))))
+    return sheet.picture(
+        "bilstm-accuracy",
+        f"Test accuracy by depth. {drawing.joined(alt, 40)}",
+        f"{caption}; bars are 95 % t intervals over {seeds} seeds, which may end below chance; dotted: always the "
+        "commoner class.",
+    )

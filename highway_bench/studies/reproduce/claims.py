@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
 from typing import Any, NamedTuple
@@ -89,6 +89,13 @@ class Observation:
     untestable: str = ""
     unlike: str = ""
     note: str = ""
+
+    @property
+    def of_runs(self) -> Observation:
+        """The observation without quantities of no run."""
+        many = {name: getattr(self, name) for name in ("decisive", "against", "reported")}
+        known: dict[str, Any] = {name: [one for one in own if one.n] for name, own in many.items() if own is not None}
+        return replace(self, **known)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +166,7 @@ class Claim:
     def judge(self, data: Any) -> Finding:
         """The finding from ``data``, which ``observe`` takes."""
         seen = self.observe(data, self.confidence)
+        seen = seen if self.least > 1 else seen.of_runs  # with a least number, a quantity says how many runs it has
         verdict, why = self._verdict(seen)
         quantities = (*seen.decisive, *(seen.against or ()), *seen.reported)
         return Finding(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,7 +13,7 @@ from highway_bench.measure.statistics import t_interval
 from highway_bench.plan.settings import FIRST_ADAMW_RATES
 from highway_bench.report import columns as column
 from highway_bench.studies.decide.candidate import Candidate
-from highway_bench.studies.reproduce.arms import MOST_SEEDS, RATE_COLUMNS, TunedReproduction
+from highway_bench.studies.reproduce.arms import MOST_SEEDS, TunedReproduction, columns, of_arm, table_by
 from highway_bench.studies.reproduce.base import Evaluated, NotAttempted, register_reproduction
 from highway_bench.studies.reproduce.bilstm import (
     BATCH,
@@ -21,10 +21,11 @@ from highway_bench.studies.reproduce.bilstm import (
     POINT,
     SCATTER,
     WIDTH,
-    Points,
+    above_chance,
+    at_chance,
     chance_of,
     fall_of,
-    is_at_chance,
+    points,
     recipe,
 )
 from highway_bench.studies.reproduce.claims import Claim, Evidence, Observation, RuleVersion
@@ -36,9 +37,6 @@ SHALLOW, DEEP = 1, 10  # layers
 FAULTY, CORRECT, LSTM = "bilstm-as-published", "highway", "plain"
 BLOCKS = (LSTM, CORRECT, FAULTY)
 CODE = "bamtercelboo/pytorch_Highway_Networks, models/model_HBiLSTM.py"
-
-PointsAndSizes = tuple[Points, Mapping[str, float]]
-"""The accuracies, and the parameters of a deep network by block."""
 
 
 @register_reproduction(
@@ -56,6 +54,7 @@ class FaultyBiLstm(TunedReproduction):
     takes = frozenset({"epochs", "seeds"})
     default_seeds = 10
     rates = FIRST_ADAMW_RATES
+    by = ("corpus", "block", "depth")
     # Version 1, of which no rows were seen, judged by the t interval of an accuracy that is at chance or far above it.
     # In version 2 half of the seeds decided, without an interval. In version 3 the best rate was the highest of four.
     # In version 4 a single run chose the rate, from six
@@ -69,22 +68,21 @@ class FaultyBiLstm(TunedReproduction):
         ),
     )
 
-    def arms(self, request: Request) -> dict[Hashable, Candidate]:
+    def arms(self, request: Request) -> dict[tuple[Any, ...], Candidate]:
         from highway_bench.published_code import bilstm  # registers its block, which no other command lists
 
         bilstm.register()
         return {
-            (block, depth): self.arm(
+            (CORPUS, block, depth): self.arm(
+                request,
                 block,
                 "bilstm",
-                self.seeds(request),
                 depth=depth,
                 nominal_width=WIDTH,
                 match="width",
                 batch_size=BATCH,
                 dataset="sentiment",
                 recipe=recipe(CORPUS, request.epochs),
-                device=request.device,
             )
             for block, depth in itertools.product(BLOCKS, (SHALLOW, DEEP))
         }
@@ -97,7 +95,7 @@ class FaultyBiLstm(TunedReproduction):
             "guard": "if one layer's interval is not above chance",
             **self.design(request),
         }
-        at_chance = f"accuracy at {DEEP} layers is chance's or less, or within {MARGIN} points above it"
+        a_guess = f"accuracy at {DEEP} layers is chance's or less, or within {MARGIN} points above it"
         return [
             Claim(
                 statement="the published layer's gate is never trained: the network has no parameters but the LSTM's",
@@ -110,7 +108,7 @@ class FaultyBiLstm(TunedReproduction):
             ),
             Claim(
                 statement="the published layer's accuracy falls to chance with depth",
-                quantity=f"rate of seeds whose {at_chance}",
+                quantity=f"rate of seeds whose {a_guess}",
                 observe=_at_chance,
                 **common,
                 **MOST_SEEDS,
@@ -127,7 +125,7 @@ class FaultyBiLstm(TunedReproduction):
             ),
             Claim(
                 statement="with the two faults a deep network falls to chance, and without them it does not",
-                quantity=f"rate of seeds at which the published layer's {at_chance}, and the correct layer's is not",
+                quantity=f"rate of seeds at which the published layer's {a_guess}, and the correct layer's is not",
                 observe=_explained,
                 **common,
                 **MOST_SEEDS,
@@ -135,33 +133,13 @@ class FaultyBiLstm(TunedReproduction):
         ]
 
     def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
-        arms = self.tuned_runs(rows, request)
-        chance = 100 * chance_of(CORPUS) if any(arm.runs for arm in arms.values()) else math.nan
-        points: dict[tuple[str, int], dict[int, float]] = {}
-        sizes: dict[str, float] = {}
-        records = []
-        for block, depth in itertools.product(BLOCKS, (SHALLOW, DEEP)):
-            runs = arms[block, depth].runs
-            accuracies = {seed: 100 * run.get("test_accuracy", math.nan) for seed, run in runs.items()}
-            accuracies = {seed: chance if math.isnan(one) else one for seed, one in accuracies.items()}  # diverged
-            points[block, depth] = {seed: one - chance for seed, one in accuracies.items()}
-            sizes[block] = max((run["params"] for run in runs.values() if "params" in run), default=math.nan)
-            records.append(
-                {
-                    "block": block,
-                    "depth": depth,
-                    "params": sizes[block] if depth == DEEP else math.nan,
-                    "n": len(runs),
-                    **mean("", accuracies.values()).columns("accuracy"),
-                    **arms[block, depth].rate,
-                }
-            )
-        return (points, sizes), [_shown(records, chance)] if any(points.values()) else [], []
+        runs = above_chance(self.runs(rows, request))
+        return runs, [_shown(runs)] if len(runs) else [], []
 
 
-def _untrained_gate(data: PointsAndSizes, _: float) -> Observation:
-    sizes = data[1]
-    own, correct = (sizes[block] - sizes[LSTM] for block in (FAULTY, CORRECT))
+def _untrained_gate(runs: pd.DataFrame, _: float) -> Observation:
+    sizes = of_arm(runs, depth=DEEP).groupby("block")["params"].max().reindex(BLOCKS)
+    own, correct = (float(sizes[block] - sizes[LSTM]) for block in (FAULTY, CORRECT))
     if math.isnan(own):
         return Observation(untestable="not measured")
     return Observation(
@@ -169,62 +147,59 @@ def _untrained_gate(data: PointsAndSizes, _: float) -> Observation:
     )
 
 
-def _guard(points: Points, *blocks: str) -> str:
+def _guard(runs: pd.DataFrame, *blocks: str) -> str:
     """An accuracy that is at chance with one layer cannot fall."""
     for block in blocks:
-        single = points[block, SHALLOW].values()
+        single = points(runs, block, SHALLOW)
         if len(single) < 2 or not t_interval(single).low > 0:
             return f"one layer of {block} is not above chance"
     return ""
 
 
-def _means(differences: Mapping[str, Collection[float]], confidence: float) -> list[Quantity]:
-    """The means of those ``differences`` that there are, in points."""
-    return [mean(name, values, confidence, "points") for name, values in differences.items() if values]
+def _share(of_seeds: pd.Series, confidence: float) -> Quantity:
+    return rate("", int(of_seeds.sum()), len(of_seeds), confidence)
 
 
-def _fall(data: PointsAndSizes, confidence: float) -> Observation:
-    falls = fall_of(data[0], CORRECT, DEEP)
-    return Observation(decisive=_means({"": falls.values()}, confidence), untestable=_guard(data[0], CORRECT))
+def _fall(runs: pd.DataFrame, confidence: float) -> Observation:
+    fall = mean("", fall_of(runs, CORRECT, DEEP), confidence, "points")
+    return Observation(decisive=[fall], untestable=_guard(runs, CORRECT))
 
 
-def _rate(of_seeds: Collection[bool], confidence: float) -> list[Quantity]:
-    return [rate("", sum(of_seeds), len(of_seeds), confidence)] if of_seeds else []
-
-
-def _at_chance(data: PointsAndSizes, confidence: float) -> Observation:
-    falls = fall_of(data[0], FAULTY, DEEP)
+def _at_chance(runs: pd.DataFrame, confidence: float) -> Observation:
     return Observation(
-        decisive=_rate([is_at_chance(one) for one in data[0][FAULTY, DEEP].values()], confidence),
-        reported=_means({"fall": falls.values()}, confidence),
-        untestable=_guard(data[0], FAULTY),
+        decisive=[_share(at_chance(points(runs, FAULTY, DEEP)), confidence)],
+        reported=[mean("fall", fall_of(runs, FAULTY, DEEP), confidence, "points")],
+        untestable=_guard(runs, FAULTY),
     )
 
 
-def _explained(data: PointsAndSizes, confidence: float) -> Observation:
-    faulty, correct = (data[0][block, DEEP] for block in (FAULTY, CORRECT))
-    own, *others = (fall_of(data[0], block, DEEP) for block in (FAULTY, CORRECT, LSTM))
-    further = [[own[seed] - other[seed] for seed in own.keys() & other.keys()] for other in others]
-    names = [f"the published layer's fall minus {whose}" for whose in ("the correct one's", "the plain one's")]
-    than_plain = mean("", further[1], confidence)
-    both = faulty.keys() & correct.keys()
+def _explained(runs: pd.DataFrame, confidence: float) -> Observation:
+    faulty, correct = points(runs, FAULTY, DEEP).align(points(runs, CORRECT, DEEP), join="inner")
+    than_correct, than_plain = (
+        mean(
+            f"the published layer's fall minus the {which} one's",
+            (fall_of(runs, FAULTY, DEEP) - fall_of(runs, block, DEEP)).dropna(),
+            confidence,
+            "points",
+        )
+        for which, block in (("correct", CORRECT), ("plain", LSTM))
+    )
     return Observation(
-        decisive=_rate([is_at_chance(faulty[seed]) and not is_at_chance(correct[seed]) for seed in both], confidence),
-        reported=_means(dict(zip(names, further, strict=True)), confidence),
-        untestable=_guard(data[0], FAULTY, CORRECT),
+        decisive=[_share(at_chance(faulty) & ~at_chance(correct), confidence)],
+        reported=[than_correct, than_plain],
+        untestable=_guard(runs, FAULTY, CORRECT),
         note="but it falls further than plain, while the blog's highway falls less" if than_plain.low > 0 else "",
     )
 
 
-def _shown(records: Sequence[column.Record], chance: float) -> column.TextTable:
-    columns = [
-        column.words("block", "block"),
-        column.whole("depth", "layers"),
+def _shown(runs: pd.DataFrame) -> column.TextTable:
+    table = table_by(FaultyBiLstm.by, runs, lambda own: mean("", 100 * own["test_accuracy"]).columns("accuracy"))
+    table["params"] = table["params"].where(table["depth"].eq(DEEP))
+    shown = [
+        *columns("block", "depth"),
         column.spread("accuracy", "test accuracy", "low", "high", "%", "mean and 95 % t interval over seeds"),
-        column.whole("params", "parameters"),
-        column.whole("n", "seeds"),
-        *RATE_COLUMNS,
+        *columns("params", "n", "rate", "edge"),
     ]
-    note = f"Chance is {chance:.1f} %. A run that diverged counts with it."
-    return column.shown("faulty-bilstm", "The published layer and the correct one", pd.DataFrame(records), columns,
-                        note=note)  # fmt: skip
+    note = f"Chance is {100 * chance_of(CORPUS):.1f} %. A run that diverged counts with it."
+    title = "The published layer and the correct one"
+    return column.shown("faulty-bilstm", title, table, shown, note=note)

@@ -13,20 +13,12 @@ import pandas as pd
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.report.format import listed, three
-from highway_bench.studies.reproduce._figure1_trials import ARMS, Trials, best, losses_by_trial, records_of, shown
-from highway_bench.studies.reproduce.arms import left_chance, trained, untrained
+from highway_bench.studies.reproduce.arms import left_chance, trained
 from highway_bench.studies.reproduce.base import Evaluated, NotAttempted, Reproduction, register_reproduction
 from highway_bench.studies.reproduce.claims import Claim, Evidence, Observation, RuleVersion
-from highway_bench.studies.reproduce.quantities import (
-    BEST_OF,
-    Quantity,
-    Region,
-    Statistic,
-    best_ratio,
-    expected_best,
-    order,
-)
+from highway_bench.studies.reproduce.quantities import BEST_OF, Quantity, Region, Statistic, best_ratio, order
 from highway_bench.studies.reproduce.request import Request
+from highway_bench.studies.reproduce.searches import ARMS, ArmKey, Searches, picture_of, searched, table_of
 from highway_bench.success.judging import THRESHOLD
 
 DEPTHS = (10, 20, 50, 100)  # as the papers count: the plain layer before the stack is one of them
@@ -51,12 +43,6 @@ PLAIN_AT_10, PLAIN_OVER_HIGHWAY, PLAIN_OVER_10 = 0.1, 1e4, 1e3
 SCATTER = 0.5  # decades between the trials of a search
 SCATTER_OF_STEPS = 0.15  # decades between the steps of runs
 
-Search = tuple[Trials, Mapping[tuple[str, int], Sequence[float]]]
-"""The losses of all trials, and the winners' steps to the threshold on fresh seeds, by block and layers."""
-
-ArmKey = tuple[str, int]
-"""Block and layers of an arm."""
-
 
 def _compared(
     statement: str,
@@ -73,19 +59,18 @@ def _compared(
 
     If the arms have the same depth, one of them must be trained; else the shallower one, which is the reference.
     ``short`` is the reason why nothing here contradicts a number, which a claim ``in_digits`` states."""
+    criterion = left_chance("mnist-5k")
 
-    def observe(data: Search, confidence: float) -> Observation:
-        trials, _ = data
-        if missing := [arm for pair in pairs for arm in pair if arm not in trials]:
+    def observe(data: Searches, confidence: float) -> Observation:
+        if missing := [arm for pair in pairs for arm in pair if arm not in data]:
             return Observation(untestable=f"not run: {listed([_named(arm) for arm in dict.fromkeys(missing)])}")
-        known = {arm: [{"final_loss": 10 ** float(expected_best(trials[arm]))}] for pair in pairs for arm in pair}
-        reasons = [all(untrained(_named(arm), known[arm], criterion) for arm in _references(pair)) for pair in pairs]
+        known = [any(criterion.by(data[arm]["expected"]) for arm in _references(pair)) for pair in pairs]
+        losses = [(_over(pair), *(data[arm]["losses"] for arm in pair)) for pair in pairs]
         return Observation(
-            decisive=[best_ratio(_over(pair), trials[pair[0]], trials[pair[1]], confidence) for pair in pairs],
-            untestable=f"the reference is untrained: its expected best is not {criterion.text}" if any(reasons) else "",
+            decisive=[best_ratio(*of_pair, confidence) for of_pair in losses],
+            untestable="" if all(known) else f"the reference is untrained: its expected best is not {criterion.text}",
         )
 
-    criterion = left_chance("mnist-5k")
     return Claim(
         statement=statement,
         source=source,
@@ -277,15 +262,13 @@ class Figure1(Reproduction):
         ]
 
     def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
-        trials = losses_by_trial(rows)
-        records = records_of(rows, trials)
-        steps = {(record["block"], record["depth"]): record["steps"] for record in records}
-        return (trials, steps), [shown(records)], [best(records)] if records else []
+        searches = searched(rows)
+        return searches, [table_of(searches)], [picture_of(searches)] if searches else []
 
 
 def _lowest(short: str, version: RuleVersion) -> Claim:
-    def observe(data: Search, _: float) -> Observation:
-        best = {depth: float(data[0]["plain", depth].min()) for depth in (10, 20) if ("plain", depth) in data[0]}
+    def observe(data: Searches, _: float) -> Observation:
+        best = {depth: data["plain", depth]["best"] for depth in (10, 20) if ("plain", depth) in data}
         return Observation(
             decisive=[Quantity.exact(f"{depth} layers", loss, "nat") for depth, loss in best.items()],
             untestable="" if len(best) == 2 else "not run at both depths",
@@ -307,8 +290,8 @@ def _lowest(short: str, version: RuleVersion) -> Claim:
 def _faster(**design: Any) -> Claim:
     """Which arm's winner reaches the threshold in fewer steps; a run that never reaches it counts as the slowest."""
 
-    def observe(data: Search, _: float) -> Observation:
-        pairs = {depth: [data[1].get((arm, depth), []) for arm in ARMS] for depth in FASTER_AT}
+    def observe(data: Searches, _: float) -> Observation:
+        pairs = {depth: [data.get((arm, depth), {}).get("steps", []) for arm in ARMS] for depth in FASTER_AT}
         known = {depth: pair for depth, pair in pairs.items() if all(pair)}
         medians = {depth: list(map(median, pair)) for depth, pair in known.items()}
         missed = [f"{depth} layers" for depth, pair in medians.items() if math.isinf(min(pair))]
@@ -316,13 +299,10 @@ def _faster(**design: Any) -> Claim:
             f"{depth} layers: plain {three(plain)}, highway {three(highway)}"
             for depth, (plain, highway) in medians.items()
         ]
+        reason = f"neither arm reaches it at {listed(missed)}" if missed else ""
         return Observation(
             decisive=[order(f"{depth} layers", *pair) for depth, pair in known.items()],
-            untestable="not run at every depth"
-            if len(known) < len(FASTER_AT)
-            else f"neither arm reaches it at {listed(missed)}"
-            if missed
-            else "",
+            untestable="not run at every depth" if len(known) < len(FASTER_AT) else reason,
             note=f"median steps: {'; '.join(parts)}" if parts else "",
         )
 

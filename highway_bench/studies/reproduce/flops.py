@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -36,168 +35,121 @@ NORMED: Mapping[str, Any] = {"branch_norm": True, "norm_kind": "batch"}
 GATE_PAIR: Mapping[str, Any] = {**NORMED, "gate": "pair", "last_activation": "relu"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Net:
+class Printed(NamedTuple):
+    """A published count of one of ``COUNTS``, as a number and in the words of its ``source``."""
+
+    metric: str
+    number: float
+    text: str
+    source: str
+
+
+def billions(number: float, where: str = f"{RESNET}, table 1") -> Printed:
+    return Printed("multiply_adds", number * 1e9, f"{number} billion", where)
+
+
+def millions(number: float) -> Printed:
+    return Printed("parameters", number * 1e6, f"{number} M", f"{RESNET}, table 6")
+
+
+def thousands(number: int) -> Printed:
+    return Printed("parameters", 1e3 * number, f"{number}K", f"{LONG}, table 1")
+
+
+class Kind(NamedTuple):
+    """What networks of one kind are built of."""
+
+    family: str
+    width: int
+    layout: str | None = None
+    dataset: str | None = None
+    family_options: Mapping[str, Any] = {}
+
+
+VGG_NET = Kind("conv", 64, "vgg")
+RESNET_A = Kind("conv-pair", 64, "imagenet-resnet", None, NORMED)
+RESNET_B = Kind("conv-pair", 64, "imagenet-resnet-b", None, NORMED)
+CIFAR = Kind("conv-pair", 16, "cifar-resnet", None, NORMED)
+CIFAR_GATED = Kind("conv-pair", 14, "cifar-resnet-b", None, GATE_PAIR)
+FIGURE_1 = {block: Kind("dense", width, None, "mnist-5k") for block, width in (("highway", 50), ("plain", 71))}
+
+
+class Net(NamedTuple):
     """A published network: how it is built here, its exact counts, and its published count.
 
     ``parameters`` and ``multiply_adds`` (of one item, forward) were computed by hand from the published layers, without
-    this code. ``printed`` is (metric, number, the number as text, source).
+    this code. ``source`` is that of these counts.
     """
 
     name: str
     block: str
-    family: str
+    kind: Kind
     depth: int
-    width: int
-    layout: str | None = None
-    dataset: str | None = None
-    block_options: Mapping[str, Any] = field(default_factory=dict)
-    family_options: Mapping[str, Any] = field(default_factory=dict)
     parameters: int
     multiply_adds: int | None = None
-    printed: tuple[str, float, str, str] | None = None
-    source: str = ARITHMETIC  # of ``parameters`` and ``multiply_adds``
+    printed: Printed | None = None
+    block_options: Mapping[str, Any] = {}
+    source: str = ARITHMETIC
 
     def cell(self) -> Cell:
         return Cell(
             task="cost",
             block=self.block,
             block_options=self.block_options,
-            family=self.family,
-            family_options=self.family_options,
+            family=self.kind.family,
+            family_options=self.kind.family_options,
             depth=self.depth,
-            width=self.width,
-            nominal_width=self.width,
+            width=self.kind.width,
+            nominal_width=self.kind.width,
             match="width",
-            dataset=self.dataset,
-            recipe={"layout": self.layout} if self.layout else {},
+            dataset=self.kind.dataset,
+            recipe={"layout": self.kind.layout} if self.kind.layout else {},
         )
 
 
-def vgg(layers: int, depth: int, parameters: int, multiply_adds: int, billions: float) -> Net:
-    printed = ("multiply_adds", billions * 1e9, f"{billions} billion", f"{RESNET}, §4.1")
-    return Net(
-        name=f"VGG-{layers}",
-        block="plain",
-        family="conv",
-        layout="vgg",
-        depth=depth,
-        width=64,
-        parameters=parameters,
-        multiply_adds=multiply_adds,
-        printed=printed,
-    )
-
-
-def imagenet(
-    name: str, block: str, depth: int, option: str, parameters: int, multiply_adds: int, billions: float | None
-) -> Net:
-    printed = (
-        None if billions is None else ("multiply_adds", billions * 1e9, f"{billions} billion", f"{RESNET}, table 1")
-    )
-    return Net(
-        name=name,
-        block=block,
-        family="conv-pair",
-        family_options=NORMED,
-        depth=depth,
-        width=64,
-        layout="imagenet-resnet" if option == "A" else "imagenet-resnet-b",
-        parameters=parameters,
-        multiply_adds=multiply_adds,
-        printed=printed,
-    )
-
-
-def cifar(layers: int, parameters: int, multiply_adds: int, millions: float) -> Net:
-    printed = ("parameters", millions * 1e6, f"{millions} M", f"{RESNET}, table 6")
-    return Net(
-        name=f"ResNet-{layers} (CIFAR)",
-        block="residual",
-        family="conv-pair",
-        family_options=NORMED,
-        layout="cifar-resnet",
-        depth=(layers - 2) // 2,
-        width=16,
-        parameters=parameters,
-        multiply_adds=multiply_adds,
-        printed=printed,
-    )
-
-
-def conv_highway(width: int, parameters: int, thousands: int) -> Net:
-    return Net(
-        name=f"conv highway, width {width}",
-        block="highway",
-        family="conv",
-        layout="conv-highway",
-        depth=8,
-        width=width,
-        parameters=parameters,
-        printed=("parameters", 1e3 * thousands, f"{thousands}K", f"{LONG}, table 1"),
-    )
-
-
-def figure1(block: str, layers: int, width: int, parameters: int) -> Net:
-    return Net(
-        name=f"Figure 1, {block}, {layers} layers",
-        block=block,
-        family="dense",
-        depth=layers - 1,
-        width=width,
-        dataset="mnist-5k",
-        parameters=parameters,
-    )
-
-
 NETS: Sequence[Net] = (
-    vgg(16, 9, 138_357_544, 15_470_264_320, 15.3),
-    vgg(19, 12, 143_667_240, 19_632_062_464, 19.6),
-    imagenet("plain-34", "plain", 16, "A", 21_623_848, 3_644_493_824, 3.6),
-    imagenet("ResNet-34 A", "residual", 16, "A", 21_623_848, 3_644_493_824, 3.6),
-    imagenet("ResNet-34 B", "residual", 16, "B", 21_797_672, 3_663_761_408, None),
-    imagenet("ResNet-18 A", "residual", 8, "A", 11_515_688, 1_794_805_760, 1.8),
-    imagenet("ResNet-18 B", "residual", 8, "B", 11_689_512, 1_814_073_344, 1.8),
-    cifar(20, 269_722, 40_551_040, 0.27),
-    cifar(32, 464_154, 68_862_592, 0.46),
-    cifar(44, 658_586, 97_174_144, 0.66),
-    cifar(56, 853_018, 125_485_696, 0.85),
-    cifar(110, 1_727_962, 252_887_680, 1.7),
-    cifar(1202, 19_421_274, 2_829_238_912, 19.4),
+    Net("VGG-16", "plain", VGG_NET, 9, 138_357_544, 15_470_264_320, billions(15.3, f"{RESNET}, §4.1")),
+    Net("VGG-19", "plain", VGG_NET, 12, 143_667_240, 19_632_062_464, billions(19.6, f"{RESNET}, §4.1")),
+    Net("plain-34", "plain", RESNET_A, 16, 21_623_848, 3_644_493_824, billions(3.6)),
+    Net("ResNet-34 A", "residual", RESNET_A, 16, 21_623_848, 3_644_493_824, billions(3.6)),
+    Net("ResNet-34 B", "residual", RESNET_B, 16, 21_797_672, 3_663_761_408),
+    Net("ResNet-18 A", "residual", RESNET_A, 8, 11_515_688, 1_794_805_760, billions(1.8)),
+    Net("ResNet-18 B", "residual", RESNET_B, 8, 11_689_512, 1_814_073_344, billions(1.8)),
+    *(
+        Net(f"ResNet-{layers} (CIFAR)", "residual", CIFAR, (layers - 2) // 2, total, multiply_adds, millions(printed))
+        for layers, total, multiply_adds, printed in (
+            (20, 269_722, 40_551_040, 0.27),
+            (32, 464_154, 68_862_592, 0.46),
+            (44, 658_586, 97_174_144, 0.66),
+            (56, 853_018, 125_485_696, 0.85),
+            (110, 1_727_962, 252_887_680, 1.7),
+            (1202, 19_421_274, 2_829_238_912, 19.4),
+        )
+    ),
     Net(
-        name="Highway-110 (CIFAR)",
-        block="highway",
-        family="conv-pair",
-        family_options=GATE_PAIR,
-        depth=54,
-        width=14,
-        layout="cifar-resnet-b",
+        "Highway-110 (CIFAR)",
+        "highway",
+        CIFAR_GATED,
+        54,
+        2_649_918,
         block_options={"gate_bias": -6.0},
-        parameters=2_649_918,
         source=f"{COMPARISON}, log",
     ),
-    conv_highway(16, 38_986, 39),
-    conv_highway(32, 151_690, 151),
-    Net(name="a highway layer of 50 units", block="highway", family="dense", depth=1, width=50, parameters=5_100),
-    Net(name="a plain layer of 71 units", block="plain", family="dense", depth=1, width=71, parameters=5_112),
     *(
-        figure1("highway", layers, 50, total)
-        for layers, total in ((10, 85_660), (20, 136_660), (50, 289_660), (100, 544_660))
+        Net(f"conv highway, width {width}", "highway", Kind("conv", width, "conv-highway"), 8, total, None, printed)
+        for width, total, printed in ((16, 38_986, thousands(39)), (32, 151_690, thousands(151)))
     ),
+    Net("a highway layer of 50 units", "highway", Kind("dense", 50), 1, 5_100),
+    Net("a plain layer of 71 units", "plain", Kind("dense", 71), 1, 5_112),
     *(
-        figure1("plain", layers, 71, total)
-        for layers, total in ((10, 102_463), (20, 153_583), (50, 306_943), (100, 562_543))
+        Net(f"Figure 1, {block}, {layers} layers", block, FIGURE_1[block], layers - 1, total)
+        for block, totals in (
+            ("highway", {10: 85_660, 20: 136_660, 50: 289_660, 100: 544_660}),
+            ("plain", {10: 102_463, 20: 153_583, 50: 306_943, 100: 562_543}),
+        )
+        for layers, total in totals.items()
     ),
-    Net(
-        name="the lecture's network",
-        block="highway",
-        family="dense",
-        layout="stemless",
-        depth=20,
-        width=784,
-        dataset="mnist-5k",
-        parameters=24_625_450,
-    ),
+    Net("the lecture's network", "highway", Kind("dense", 784, "stemless", "mnist-5k"), 20, 24_625_450),
 )
 
 
@@ -243,16 +195,15 @@ ByName = Mapping[str, Metrics]
 def _claims(net: Net) -> Iterator[Claim]:
     """The claims on the published count of ``net`` and on its exact counts."""
     if net.printed is not None:
-        metric, number, printed, source = net.printed
-        kind = metric.replace("_", "-")
+        kind = worded(net.printed.metric)
         yield Claim(
-            statement=f"{net.name}: {printed} {kind}",
-            source=source,
+            statement=f"{net.name}: {net.printed.text} {kind}",
+            source=net.printed.source,
             quantity=f"{kind} counted, above those published",
             unit="%",
             statistic=Statistic.EXACT,
             region=Region(-TOLERANCE, TOLERANCE, closed=True),
-            observe=partial(_deviation, net, metric, number),
+            observe=partial(_deviation, net.name, net.printed),
         )
     exact = {name: float(number) for name in COUNTS if (number := getattr(net, name)) is not None}
     yield _equal(
@@ -263,14 +214,12 @@ def _claims(net: Net) -> Iterator[Claim]:
     )
 
 
-def _deviation(net: Net, metric: str, number: float, by_name: ByName, _: float) -> Observation:
-    own = by_name[net.name]
-    if metric not in own:
+def _deviation(name: str, printed: Printed, by_name: ByName, _: float) -> Observation:
+    own = by_name[name].get(printed.metric)
+    if own is None:
         return Observation(untestable="not counted")
-    return Observation(
-        decisive=[Quantity.exact("deviation", 100 * (own[metric] / number - 1), "%")],
-        note=counted({metric: own[metric]}),
-    )
+    deviation = Quantity.exact("deviation", 100 * (own / printed.number - 1), "%")
+    return Observation(decisive=[deviation], note=counted({printed.metric: own}))
 
 
 def _difference(own: Metrics, exact: Metrics) -> Observation:
@@ -281,8 +230,12 @@ def _difference(own: Metrics, exact: Metrics) -> Observation:
     return Observation(decisive=[Quantity.exact("difference", largest)], note=note)
 
 
+def worded(metric: str) -> str:
+    return metric.replace("_", "-")
+
+
 def counted(numbers: Metrics) -> str:
-    return ", ".join(f"{count(number)} {metric.replace('_', '-')}" for metric, number in numbers.items())
+    return ", ".join(f"{count(number)} {worded(metric)}" for metric, number in numbers.items())
 
 
 def _equal(statement: str, source: str, difference: Callable[[ByName], Observation], **rest: Any) -> Claim:
@@ -313,10 +266,10 @@ def _table(by_name: ByName) -> column.TextTable:
     records = [
         {
             "network": net.name,
-            "built": " ".join(filter(None, (net.block, "in", net.family, net.layout or ""))),
+            "built": " ".join(filter(None, (net.block, "in", net.kind.family, net.kind.layout))),
             "depth": net.depth,
-            "width": net.width,
-            "printed": f"{net.printed[2]} {net.printed[0].replace('_', '-')}" if net.printed else "",
+            "width": net.kind.width,
+            "printed": f"{net.printed.text} {worded(net.printed.metric)}" if net.printed else "",
             **{metric: by_name[net.name].get(metric, math.nan) for metric in COUNTS},
         }
         for net in NETS

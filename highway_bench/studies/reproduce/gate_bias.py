@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import seaborn
 
@@ -17,20 +16,19 @@ from highway_bench.errors import BadInput
 from highway_bench.plan.settings import FIRST_SGD_RATES
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures.base import head, joined, log_axis, mark, panels, settings
-from highway_bench.report.figures.drawing import DOTS_BELOW, reference_losses, seed_dots, some_diverged
 from highway_bench.report.format import listed, signed, three
-from highway_bench.report.style import Style
 from highway_bench.studies.decide.candidate import Candidate
+from highway_bench.studies.reproduce import drawing
 from highway_bench.studies.reproduce.arms import (
     MOST_SEEDS,
-    ArmRuns,
     TunedReproduction,
+    columns,
     diverged,
     left_chance,
-    loss_record,
+    of_arm,
     ratio,
     sgd,
+    table_by,
     trained,
 )
 from highway_bench.studies.reproduce.base import Evaluated, Metrics, NotAttempted, measured, register_reproduction
@@ -54,10 +52,7 @@ PUBLISHED: Mapping[int, float] = {16: 0.9943, 32: 0.9955}  # width → best test
 SIZED_STEPS, SIZED_BATCH = 300, 100
 ACCURACY = 0.1  # points: a published accuracy is reached within them
 
-ByBias = Mapping[float, ArmRuns]
-ByDepth = Mapping[int, ByBias]
-"""The runs by layers and gate bias."""
-BiasRuns = tuple[ByDepth, Mapping[Cell, Metrics]]
+BiasRuns = tuple[pd.DataFrame, Mapping[Cell, Metrics]]
 """The runs of the guideline, and the metrics of the networks of the table."""
 
 
@@ -79,6 +74,7 @@ class GateBias(TunedReproduction):
     # 3 asked whether the advised bias trains best, which the paper does not say
     version = RuleVersion(4, "2026-11-29", seen=20, known=True)
     rates = FIRST_SGD_RATES
+    by = ("layers", "bias")
     not_attempted = (
         NotAttempted(
             "CIFAR-10 against FitNets: 89.18, 92.46 and 91.20 % at 11, 19 and 32 layers; the FitNets 89.01 and 91.61 %",
@@ -95,7 +91,7 @@ class GateBias(TunedReproduction):
         NotAttempted("92.40 % of CIFAR-10 and 67.76 % of CIFAR-100", f"{LONG}, table 3"),
     )
 
-    def arms(self, request: Request) -> dict[Hashable, Candidate]:
+    def arms(self, request: Request) -> dict[tuple[Any, ...], Candidate]:
         return {(layers, bias): self._arm(layers, bias, request) for layers in _layers(request) for bias in BIASES}
 
     def others(self, request: Request) -> list[Cell]:
@@ -106,22 +102,21 @@ class GateBias(TunedReproduction):
         return [*guidelines, *(_accuracy(width, self._sized(width, request)) for width in PUBLISHED)]
 
     def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
-        values, tuned = measured(rows, self.others(request)), self.tuned_runs(rows, request)
-        arms = {layers: {bias: tuned[layers, bias].runs for bias in BIASES} for layers in _layers(request)}
-        records = [
-            {"layers": layers, "bias": bias, "advised": "advised" if GUIDELINE.get(layers) == bias else ""}
-            | record_of(runs)
-            | tuned[layers, bias].rate
-            for layers, by_bias in arms.items()
-            for bias, runs in by_bias.items()
+        values, runs = measured(rows, self.others(request)), self.runs(rows, request)
+        table = table_by(self.by, runs, loss_of)
+        if table.empty:
+            return (runs, values), [], []
+        table["advised"] = [
+            "advised" if arm in GUIDELINE.items() else "" for arm in zip(table["layers"], table["bias"], strict=True)
         ]
-        table = pd.DataFrame(records)
-        return (arms, values), [_shown(table)], [picture_of(table, arms)] if table["loss"].notna().any() else []
+        pictures = [picture_of(table, runs)] if table["loss"].notna().any() else []
+        return (runs, values), [_shown(table)], pictures
 
     def _arm(self, layers: int, bias: float, request: Request) -> Candidate:
         """The arm of one depth and bias. The advised bias and those next to it have more seeds."""
         near = abs(bias - GUIDELINE.get(layers, math.inf)) <= 1
         return self.arm(
+            request,
             "highway",
             "conv",
             self.seeds(request, self.default_seeds if near else OTHER_SEEDS),
@@ -132,7 +127,6 @@ class GateBias(TunedReproduction):
             batch_size=BATCH,
             dataset="mnist-5k",
             recipe=sgd(request.steps or STEPS, layout="conv-highway"),
-            device=request.device,
         )
 
     def _sized(self, width: int, request: Request) -> Cell:
@@ -178,14 +172,14 @@ def _guideline(layers: int, design: Mapping[str, Any]) -> Claim:
     advised = GUIDELINE[layers]
 
     def observe(data: BiasRuns, confidence: float) -> Observation:
-        arms = data[0][layers]
+        arms = {bias: of_arm(data[0], layers=layers, bias=bias) for bias in BIASES}
         runs = arms[advised]
-        others = {bias: own for bias, own in arms.items() if bias != advised and own and runs}
+        others = {bias: own for bias, own in arms.items() if bias != advised and len(own) and len(runs)}
         name = f"loss over that at {signed(advised)}, at"
         best = listed([signed(bias) for bias in unbeaten(arms, confidence)] or ["none"])
-        leave = ", ".join(f"{leaving_chance(own)} of {len(own)} at {signed(bias)}" for bias, own in arms.items())
+        leave = ", ".join(f"{LEFT_CHANCE.count(own)} of {len(own)} at {signed(bias)}" for bias, own in arms.items())
         return Observation(
-            decisive=[rate("", leaving_chance(runs), len(runs), confidence)] if runs else [],
+            decisive=[rate("", LEFT_CHANCE.count(runs), len(runs), confidence)],
             reported=[ratio(f"{name} {signed(bias)}", own, runs, confidence) for bias, own in others.items()],
             note=f"seeds that leave chance: {leave}; beaten by no other: {best}",
         )
@@ -202,18 +196,13 @@ def _guideline(layers: int, design: Mapping[str, Any]) -> Claim:
     )
 
 
-def leaving_chance(runs: ArmRuns) -> int:
-    """The number of seeds at which a net has learnt something."""
-    return sum(map(LEFT_CHANCE.by, runs.values()))
-
-
-def unbeaten(arms: ByBias, confidence: float) -> list[float]:
+def unbeaten(arms: Mapping[float, pd.DataFrame], confidence: float) -> list[float]:
     """The biases that leave chance at 90 % of their seeds and diverge at none, and whose loss is not above that of any
     other of them."""
     trains = {
         bias: runs
         for bias, runs in arms.items()
-        if runs and leaving_chance(runs) >= TRAINABLE * len(runs) and not diverged(runs)
+        if len(runs) and LEFT_CHANCE.count(runs) >= TRAINABLE * len(runs) and not diverged(runs)
     }
     return [
         bias
@@ -246,103 +235,80 @@ def _accuracy(width: int, cell: Cell) -> Claim:
 # ------------------------------------------------------------------------------------------------ table and figure
 
 
-def is_mixed(runs: ArmRuns) -> bool:
+def is_mixed(runs: pd.DataFrame) -> bool:
     """Whether the net leaves chance at some seeds, but at fewer than 90 %. No net has the mean of such losses."""
-    return 0 < leaving_chance(runs) < TRAINABLE * len(runs)
+    return 0 < LEFT_CHANCE.count(runs) < TRAINABLE * len(runs)
 
 
-def record_of(runs: ArmRuns) -> dict[str, Any]:
-    """The runs of a bias as a row of the table; the median loss, without an interval, where they are mixed."""
-    record = loss_record(runs) | {"trained": leaving_chance(runs)}
+def loss_of(runs: pd.DataFrame) -> dict[str, Any]:
+    """What is further known of the runs of a bias; the median loss, without an interval, where they are mixed."""
+    known: dict[str, Any] = {"trained": LEFT_CHANCE.count(runs)}
     if not is_mixed(runs):
-        return record
-    median = float(np.median([run["final_loss"] for run in runs.values()]))
-    return record | {"loss": median if math.isfinite(median) else math.nan, "low": math.nan, "high": math.nan}
+        return known
+    median = runs["final_loss"].median()
+    return known | {"loss": median if math.isfinite(median) else math.nan, "low": math.nan, "high": math.nan}
 
 
 def _shown(table: pd.DataFrame) -> column.TextTable:
     """One row per depth and bias."""
-    columns = [
+    shown = [
         column.whole("layers", "layers", "the first and the last included"),
         column.number("bias", "gate bias"),
         column.words("advised", "guideline"),
-        column.spread("loss", "final training loss", "low", "high", "nat", "geometric mean and 95 % over seeds"),
-        column.percent("accuracy", "test accuracy"),
-        column.number("rate", "rate", hint="tuned for each depth and bias"),
-        column.words("edge", "edge of the rates"),
-        column.whole("n", "seeds"),
+        *columns("loss", "accuracy", "rate", "edge", "n"),
         column.whole("trained", "leave chance", f"seeds that have {LEFT_CHANCE.text}"),
-        column.whole("diverged", "diverged"),
+        *columns("diverged"),
     ]
     note = (
         f"Means leave out seeds that diverged. Where some seeds leave chance, but fewer than {TRAINABLE:.0%}, the loss "
         "is the median, without an interval."
     )
-    return column.shown("gate-bias", "Gate bias by depth", table, columns, note=note)
+    return column.shown("gate-bias", "Gate bias by depth", table, shown, note=note)
 
 
-def picture_of(table: pd.DataFrame, arms: ByDepth) -> Picture:
+def picture_of(table: pd.DataFrame, runs: pd.DataFrame) -> Picture:
     """Loss against bias, one line per depth; a ring marks the guideline's bias."""
-    depths = sorted(arms)
+    depths = sorted(set(table["layers"]))
     # No block has these colours; the last is too pale
     *shades, _ = seaborn.color_palette("viridis", len(depths) + 1).as_hex()
     styles = {
-        layers: Style(shade, marker, "-") for layers, shade, marker in zip(depths, shades, cycle("os^Dv"), strict=False)
+        f"{layers} layers": drawing.Style(shade, marker, "-")
+        for layers, shade, marker in zip(depths, shades, cycle("os^Dv"), strict=False)
     }
-    title = "Final training loss by gate bias"
-    with settings():
-        figure, (axes,) = panels(1, 1, 3.0)
-        for number, (layers, style) in enumerate(styles.items()):
-            colour = style.colour
-            shift = 0.05 * (number - (len(styles) - 1) / 2)
-            part = table[table["layers"] == layers]
-            own = part[part["loss"].notna()].sort_values("bias")
-            spread = np.nan_to_num(np.array([own["loss"] - own["low"], own["high"] - own["loss"]]))
-            x = own["bias"] + shift
-            axes.errorbar(x, own["loss"], yerr=spread, color=colour, marker=style.marker, capsize=2, linewidth=1.2)
-            for bias in own["bias"]:
-                losses = [run["final_loss"] for run in arms[layers][bias].values()]
-                few = len(losses) + 1 if is_mixed(arms[layers][bias]) else DOTS_BELOW
-                seed_dots(axes, bias + shift, losses, style, few=few)
-            advised = own["advised"] != ""
-            axes.scatter(
-                x[advised],
-                own["loss"][advised],
-                s=130,
-                facecolors="none",
-                edgecolors=colour,
-                linewidths=1.2,
-                zorder=4,
-            )
-            some_diverged(axes, list(part["bias"] + shift), part["diverged"].tolist(), style)
+    mixed = {arm for arm, own in runs.groupby(["layers", "bias"]) if is_mixed(own)}
+    dots = (table["n"] - table["diverged"]).between(2, drawing.DOTS_BELOW - 1).any()
+    extra = [drawing.mark("o", "guideline", filled=False)]
+    extra += [drawing.mark("x", "number: diverged seeds")] if table["diverged"].any() else []
+    extra += [drawing.mark(".", "a seed")] if mixed or dots else []
+    with drawing.sheet("Final training loss by gate bias", 3.0, styles, extra) as sheet:
+        (axes,) = sheet.axes
+        for number, (layers, style) in enumerate(zip(depths, styles.values(), strict=True)):
+            part = of_arm(table, layers=layers).sort_values("bias")
+            part["at"] = part["bias"] + 0.05 * (number - (len(styles) - 1) / 2)
+            own = part[part["loss"].notna()]
+            bounds = own[["loss", "low", "high", "n"]].itertuples(index=False, name=None)
+            drawing.line(axes, list(own["at"]), [Quantity("", *one) for one in bounds], style)
+            for at, bias in zip(own["at"], own["bias"], strict=True):
+                losses = of_arm(runs, layers=layers, bias=bias)["final_loss"]
+                few = len(losses) + 1 if (layers, bias) in mixed else drawing.DOTS_BELOW
+                drawing.seed_dots(axes, at, losses, style, few=few)
+            advised = own[own["advised"] != ""]
+            ringed = {"facecolors": "none", "edgecolors": style.colour, "linewidths": 1.2, "zorder": 4}
+            axes.scatter(advised["at"], advised["loss"], s=130, **ringed)
+            drawing.some_diverged(axes, list(part["at"]), part["diverged"].tolist(), style)
         chance = make_dataset("mnist-5k").chance_loss
-        reference_losses(axes, chance, LEFT_CHANCE.region.most, side="outside")
-        log_axis(axes, "y")
+        drawing.reference_losses(axes, chance, LEFT_CHANCE.region.most, side="outside")
+        drawing.log_axis(axes, "y")
         axes.set_ylim(top=2 * chance)  # the numbers of diverged seeds stand above chance
         axes.set_xticks(list(BIASES), [signed(bias) for bias in BIASES])
         axes.set_xlabel("gate bias at the start")
         axes.set_ylabel("final training loss, nat (log)")
-        head(figure, title)
-        handles = [mark(style.marker, f"{layers} layers", style.colour) for layers, style in styles.items()]
-        handles.append(mark("o", "guideline", filled=False))
-        mixed = any(is_mixed(runs) for by_bias in arms.values() for runs in by_bias.values())
-        handles += [mark("x", "number: diverged seeds")] if table["diverged"].any() else []
-        has_dots = mixed or (table["n"] - table["diverged"]).between(2, DOTS_BELOW - 1).any()
-        handles += [mark(".", "a seed")] if has_dots else []
-        figure.legend(handles=handles, ncols=3, loc="outside lower left")
-    alt = joined(
-        [
-            f"{record['layers']:.0f} layers, bias {signed(record['bias'])}: {three(record['loss'])}"
-            for record in table.to_dict("records")
-        ],
-        20,
-    )
-    return Picture(
+    losses = table[["layers", "bias", "loss"]].itertuples(index=False, name=None)
+    alt = [f"{layers:.0f} layers, bias {signed(bias)}: {three(loss)}" for layers, bias, loss in losses]
+    return sheet.picture(
         "gate-bias",
-        title,
-        f"Final training loss by gate bias. {alt}",
+        f"Final training loss by gate bias. {drawing.joined(alt, 20)}",
         "Convolutional highway networks on 4,000 digits, rate tuned for each; bars are 95 % over seeds, "
         "rings the guideline's bias. A net has left chance below the threshold, half of chance's loss. Where only some "
         "seeds leave chance: the median, and a dot for every seed.",
-        figure,
     )

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from highway_bench.families import make_family
+from highway_bench.frames.rows import rows_of
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures.base import head, joined, panels, settings
 from highway_bench.report.format import between, three
 from highway_bench.studies.decide.candidate import Candidate
-from highway_bench.studies.reproduce.arms import TunedReproduction, TunedRuns, diverged, sgd
+from highway_bench.studies.reproduce import drawing
+from highway_bench.studies.reproduce.arms import TunedReproduction, columns, sgd, table_by
 from highway_bench.studies.reproduce.base import Evaluated, register_reproduction
 from highway_bench.studies.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.studies.reproduce.quantities import Region, Statistic, rate
@@ -34,25 +34,6 @@ PAIRS = tuple(itertools.product(BLOCKS, INITS, ACTIVATIONS))
 SOURCE = "arXiv:1505.00387, §2.2"
 
 
-@dataclass(frozen=True)
-class Pair:
-    """One init and activation of one block: ``trained`` of ``n`` seeds, and the geometric mean of their losses."""
-
-    block: str
-    init: str
-    activation: str
-    trained: int
-    n: int
-    diverged: int
-    loss: float  # infinite where a seed diverged
-    rate: float
-    edge: str  # of the rates that were tried
-
-    @property
-    def trains(self) -> bool:
-        return self.n > 0 and self.trained == self.n
-
-
 @register_reproduction("inits", title="Zero-mean weight distributions × activations, 50 layers", source=SOURCE)
 class Inits(TunedReproduction):
     """50-layer dense networks on 4,000 MNIST digits, 300 steps of SGD at a rate tuned for each pair.
@@ -66,19 +47,19 @@ class Inits(TunedReproduction):
     takes = frozenset({"seeds", "steps"})
     default_seeds = SEEDS
     rates = (1.0, 0.3, 0.1)
+    by = ("block", "init", "activation")
 
-    def arms(self, request: Request) -> dict[Hashable, Candidate]:
+    def arms(self, request: Request) -> dict[tuple[Any, ...], Candidate]:
         return {
             (block, init, activation): self.arm(
+                request,
                 block,
                 "dense",
-                self.seeds(request),
                 depth=DEPTH,
                 nominal_width=71,
                 batch_size=100,
                 dataset="mnist-5k",
                 recipe=sgd(request.steps or STEPS, together=TOGETHER),
-                device=request.device,
                 # Without those that equal the family's defaults, as in a cell
                 family_options=make_family("dense", init=init, activation=activation).options,
             )
@@ -104,92 +85,68 @@ class Inits(TunedReproduction):
         ]
 
     def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
-        tuned = self.tuned_runs(rows, request)
-        pairs = [pair_of(block, init, activation, tuned[block, init, activation]) for block, init, activation in PAIRS]
-        return pairs, [_shown(pairs)], [_picture(pairs)] if any(pair.n for pair in pairs) else []
+        runs = self.runs(rows, request)
+        pairs = table_by(self.by, runs, pair_record)
+        return runs, [_shown(pairs)], [_picture(rows_of(pairs))] if len(pairs) else []
 
 
-def pair_of(block: str, init: str, activation: str, tuned: TunedRuns) -> Pair:
-    """The pair of ``block``, from its runs at the best of the tried rates."""
-    runs = tuned.runs
-    losses = [run["final_loss"] for run in runs.values()]
-    return Pair(
-        block,
-        init,
-        activation,
-        trained=sum(run.get("success") == 1 for run in runs.values()),
-        n=len(runs),
-        diverged=diverged(runs),
-        loss=float(10 ** np.log10(losses).mean()) if losses else math.nan,
-        **tuned.rate,
+def pair_record(runs: pd.DataFrame) -> dict[str, Any]:
+    """What is further known of the runs of one pair; the mean loss is infinite where a seed diverged."""
+    trained, loss = int(runs["success"].eq(1).sum()), float(10 ** np.log10(runs["final_loss"]).mean())
+    return {"trained": trained, "interval": between(*wilson(trained, len(runs))), "loss": loss}
+
+
+def _observe(runs: pd.DataFrame, confidence: float) -> Observation:
+    trains = runs["success"].eq(1).groupby([runs[name] for name in Inits.by], sort=False).agg(["sum", "size"])
+    of = {block: trains[trains.index.get_level_values("block") == block] for block in reversed(BLOCKS)}
+    highway, plain = (
+        rate(block, int(own["sum"].sum()), int(own["size"].sum()), confidence) for block, own in of.items()
     )
-
-
-def _observe(pairs: Sequence[Pair], confidence: float) -> Observation:
-    of = {block: [pair for pair in pairs if pair.block == block and pair.n] for block in BLOCKS}
-    rates = {
-        block: rate(block, sum(one.trained for one in own), sum(one.n for one in own), confidence)
-        for block, own in of.items()
-        if own
-    }
-    failing = [f"{one.init} with {one.activation} {one.trained} of {one.n}" for one in of["highway"] if not one.trains]
+    some = of["highway"][of["highway"]["sum"] < of["highway"]["size"]]
+    failing = ", ".join(f"{init} with {g} {k} of {n}" for (_, init, g), k, n in some.itertuples())
     return Observation(
-        decisive=[rates.pop("highway")] if "highway" in rates else [],
-        reported=list(rates.values()),
+        decisive=[highway],
+        reported=[plain],
         untestable="" if len(of["highway"]) == len(PAIRS) // 2 else "not every pair has runs",
-        note=f"fewer than all: {', '.join(failing)}" if failing else "",
+        note=f"fewer than all: {failing}" if failing else "",
     )
 
 
-def _shown(pairs: Sequence[Pair]) -> column.TextTable:
-    records = [asdict(pair) | {"interval": between(*wilson(pair.trained, pair.n)) if pair.n else ""} for pair in pairs]
-    columns = [
-        column.words("block", "block"),
+def _shown(pairs: pd.DataFrame) -> column.TextTable:
+    shown = [
+        *columns("block"),
         column.words("init", "weights"),
         column.words("activation", "g"),
         column.whole("trained", "seeds that train"),
         column.whole("n", "of"),
         column.words("interval", "95 % interval", "Wilson's, of the share that trains"),
-        column.whole("diverged", "diverged"),
+        *columns("diverged"),
         column.number("loss", "final loss", "nat", "geometric mean; ∞ where a seed diverged"),
-        column.number("rate", "rate"),
-        column.words("edge", "edge of the rates", "the lowest or highest of those that were tried"),
+        *columns("rate", "edge"),
     ]
-    return column.shown("inits", f"{DEPTH + 1} layers by weights and activation", pd.DataFrame(records), columns)
+    return column.shown("inits", f"{DEPTH + 1} layers by weights and activation", pairs, shown)
 
 
-def _picture(pairs: Sequence[Pair]) -> Picture:
+def _picture(pairs: Sequence[column.Record]) -> Picture:
     """The share of seeds that train, one panel per block: rows are weights, columns activations."""
-    alt = []
-    with settings():
-        figure, all_axes = panels(len(BLOCKS), 2, 2.5, sharey=True)
-        for axes, block in zip(all_axes, BLOCKS, strict=True):
+    title = f"{DEPTH + 1} layers: seeds that train, by weights and activation"
+    with drawing.sheet(title, 2.5, {}, count=len(BLOCKS), sharey=True) as sheet:
+        for axes, block in zip(sheet.axes, BLOCKS, strict=True):
             axes.set_title(block)
             axes.set_xticks(range(len(ACTIVATIONS)), ACTIVATIONS, rotation=30)
             axes.set_yticks(range(len(INITS)), INITS)
             axes.grid(visible=False)
             shares = np.full((len(INITS), len(ACTIVATIONS)), np.nan)
-            for pair in (pair for pair in pairs if pair.block == block and pair.n):
-                y, x = INITS.index(pair.init), ACTIVATIONS.index(pair.activation)
-                shares[y, x] = pair.trained / pair.n
-                loss = f"× {pair.diverged}" if pair.diverged else three(pair.loss)
-                axes.text(
-                    x,
-                    y,
-                    f"{pair.trained}/{pair.n}\n{loss}",
-                    ha="center",
-                    va="center",
-                    fontsize=7.5,
-                    color="white" if shares[y, x] > 0.5 else "black",
-                )
-                alt.append(f"{block}, {pair.init}, {pair.activation}: {pair.trained} of {pair.n}")
+            for pair in (pair for pair in pairs if pair["block"] == block):
+                y, x = INITS.index(pair["init"]), ACTIVATIONS.index(pair["activation"])
+                shares[y, x] = pair["trained"] / pair["n"]
+                loss = f"× {pair['diverged']}" if pair["diverged"] else three(pair["loss"])
+                text, colour = f"{pair['trained']}/{pair['n']}\n{loss}", "white" if shares[y, x] > 0.5 else "black"
+                axes.text(x, y, text, ha="center", va="center", fontsize=7.5, color=colour)
             axes.imshow(shares, cmap="Blues", vmin=0, vmax=1.3, aspect="auto")
-        title = f"{DEPTH + 1} layers: seeds that train, by weights and activation"
-        head(figure, title)
-    return Picture(
+    alt = [f"{pair['block']}, {pair['init']}, {pair['activation']}: {pair['trained']} of {pair['n']}" for pair in pairs]
+    return sheet.picture(
         "inits",
-        title,
-        f"Seeds that train. {joined(alt, 40)}",
+        f"Seeds that train. {drawing.joined(alt, 40)}",
         "Seeds that train, of those run. Second line: geometric mean of the final losses in nat; ×: diverged seeds.",
-        figure,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -16,7 +16,7 @@ from highway_bench.plan.settings import FIRST_ADAMW_RATES
 from highway_bench.report import columns as column
 from highway_bench.report.format import between, count, three
 from highway_bench.studies.decide.candidate import Candidate
-from highway_bench.studies.reproduce.arms import RATE_COLUMNS, Trained, TunedReproduction, run_record, untrained
+from highway_bench.studies.reproduce.arms import Trained, TunedReproduction, columns, of_arm, record_of, untrained
 from highway_bench.studies.reproduce.base import Evaluated, NotAttempted, register_reproduction
 from highway_bench.studies.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.studies.reproduce.quantities import Region, Statistic, mean, rate, rate_difference
@@ -76,6 +76,7 @@ class LongRange(TunedReproduction):
     takes = frozenset({"steps", "seeds"})
     default_seeds = 10
     rates = FIRST_ADAMW_RATES
+    by = ("length", "family", "block")
     # Version 2 withheld every verdict for a single miss, had six seeds and half of the steps, and judged copy too. In
     # version 3 a single run chose the rate, from five. In version 4 a run that reached the threshold and lost it was a
     # hit
@@ -91,7 +92,7 @@ class LongRange(TunedReproduction):
         NotAttempted("perplexity and BLEU of translation", "arXiv:1706.03762, Table 2"),
     )
 
-    def arms(self, request: Request) -> dict[Hashable, Candidate]:
+    def arms(self, request: Request) -> dict[tuple[Any, ...], Candidate]:
         recipe = {
             "optimiser": "adam",
             "decay": 1.0,
@@ -102,16 +103,15 @@ class LongRange(TunedReproduction):
         }
         return {
             (length, family, block): self.arm(
+                request,
                 block,
                 family,
-                self.seeds(request),
                 depth=DEPTH,
                 nominal_width=WIDTH,
                 batch_size=BATCH,
                 dataset="adding",
                 seq_len=length,
                 family_options={"heads": HEADS} if family == "attention" else {},
-                device=request.device,
                 recipe=recipe,
             )
             for length, (family, blocks) in itertools.product(LENGTHS, FAMILIES.items())
@@ -128,35 +128,14 @@ class LongRange(TunedReproduction):
         return [claim for pair in PAIRS for claim in claims_of(*pair, request.steps or STEPS, common)]
 
     def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
-        ended = self.ended_runs(rows, request, lambda run: (run["seq_len"], run["family"], run["block"]))
-        ended["hit"] = ended["steps_to_threshold"].where(ended["success"].eq(1)).astype("float64").fillna(math.inf)
+        runs = self.runs(rows, request)
+        runs["hit"] = runs["steps_to_threshold"].where(runs["success"].eq(1)).fillna(math.inf)
         note = (
             f"A hit is a running mean loss of {THRESHOLD:g} × the constant predictor's within "
             f"{count(request.steps or STEPS)} steps in batches of {BATCH}, and at the end too. {DEPTH} layers, plain's "
             f"width {WIDTH}, {HEADS} heads."
         )
-        return ended, [_shown(ended, note)] if len(ended) else [], []
-
-
-Hits = Mapping[int, Mapping[int, float]]
-"""Length → seed → step at which the run reached the threshold where its final loss is below it too (its hit); ∞ for a
-miss."""
-
-
-def runs_of(arm: Arm, ended: pd.DataFrame) -> pd.DataFrame:
-    return ended[(ended["family"] == arm.family) & (ended["block"] == arm.block)]
-
-
-def hits_of(arm: Arm, ended: pd.DataFrame) -> Hits:
-    """One arm's hits."""
-    own = runs_of(arm, ended)
-    by_length: dict[int, dict[int, float]] = {}
-    for length, seed, hit in zip(own["seq_len"], own["seed"], own["hit"], strict=True):
-        by_length.setdefault(int(length), {})[int(seed)] = float(hit)
-    return dict(sorted(by_length.items()))
-
-
-# ---------------------------------------------------------------------------------------------------------- claims
+        return runs, [_by_length(runs, note)] if len(runs) else [], []
 
 
 def claims_of(attention: Arm, lstm: Arm, budget: int, common: dict[str, Any]) -> list[Claim]:
@@ -164,47 +143,46 @@ def claims_of(attention: Arm, lstm: Arm, budget: int, common: dict[str, Any]) ->
     steps = f"{count(budget)} steps"
     criterion = Trained("hit", Region(most=budget, closed=True), f"a hit at T = {SHORT}")
 
-    def not_trained(near: Hits, far: Hits) -> str:
+    def both(runs: pd.DataFrame, **where: Any) -> list[pd.DataFrame]:
+        return [of_arm(runs, **arm._asdict(), **where) for arm in (attention, lstm)]
+
+    def not_trained(runs: pd.DataFrame) -> str:
         """The reason why a longer T decides nothing: an arm misses the shortest at more than half of its seeds."""
-        arms = {"attention": near, "the BiLSTM": far}
-        runs = {who: [{"hit": step} for step in own.get(SHORT, {}).values()] for who, own in arms.items()}
-        return next(filter(None, (untrained(who, own, criterion) for who, own in runs.items())), "")
+        near = zip(("attention", "the BiLSTM"), both(runs, length=SHORT), strict=True)
+        return next(filter(None, (untrained(who, own, criterion) for who, own in near)), "")
 
-    def parameters(ended: pd.DataFrame) -> str:
-        sizes = [count(runs_of(arm, ended)["params"].max()) for arm in (attention, lstm)]
-        return f"with {' against '.join(sizes)} parameters"
+    def parameters(runs: pd.DataFrame) -> str:
+        return f"with {' against '.join(count(own['params'].max()) for own in both(runs))} parameters"
 
-    def easier(ended: pd.DataFrame, confidence: float) -> Observation:
-        hits = [hits_of(arm, ended) for arm in (attention, lstm)]
-        near, far = (list(own.get(LONG, {}).values()) for own in hits)
-        if not (near and far):
+    def easier(runs: pd.DataFrame, confidence: float) -> Observation:
+        near, far = both(runs, length=LONG)
+        if not (len(near) and len(far)):
             return Observation()
-        ours, others = ((sum(map(math.isfinite, own)), len(own)) for own in (near, far))
+        ours, others = hits(near), hits(far)
         nobody = f"neither learns T = {LONG} in {steps}" if not ours[0] + others[0] else ""
-        longest = {block: hits_of(Arm("bilstm", block), ended).get(LONG, {}).values() for block in FAMILIES["bilstm"]}
-        reached = [f"{block} at {sum(map(math.isfinite, own))} of {len(own)}" for block, own in longest.items()]
+        every = of_arm(runs, family="bilstm", length=LONG)
+        reached = [f"{block} at {hits_text(of_arm(every, block=block))}" for block in FAMILIES["bilstm"]]
         return Observation(
             decisive=[rate_difference(f"T = {LONG}", ours, others, confidence)],
-            note=f"{steps_text(near)} against {steps_text(far)}, {parameters(ended)}; BiLSTMs reach T = {LONG} with "
-            f"{' and with '.join(reached)} seeds",
-            untestable=not_trained(*hits) or nobody,
+            note=f"{steps_text(list(near['hit']))} against {steps_text(list(far['hit']))}, {parameters(runs)}; BiLSTMs "
+            f"reach T = {LONG} with {' and with '.join(reached)} seeds",
+            untestable=not_trained(runs) or nobody,
         )
 
-    def grows(ended: pd.DataFrame, confidence: float) -> Observation:
-        hits = [hits_of(arm, ended) for arm in (attention, lstm)]
-        near, far = (growths(own, budget) for own in hits)
-        both = sorted(set(near) & set(far))
-        if not both:
+    def grows(runs: pd.DataFrame, confidence: float) -> Observation:
+        near, far = (growths(own, budget) for own in both(runs))
+        shared = sorted(near.keys() & far.keys())
+        if not shared:
             return Observation()
-        larger = sum(far[seed].low > near[seed].high for seed in both)
-        unknown = len(both) - larger - sum(far[seed].high < near[seed].low for seed in both)
+        larger = sum(far[seed].low > near[seed].high for seed in shared)
+        unknown = len(shared) - larger - sum(far[seed].high < near[seed].low for seed in shared)
         between = f"T = {SHORT} to {GROWN}"
-        at_most = rate(f"{between}, with those of unknown order", larger + unknown, len(both), confidence)
+        at_most = rate(f"{between}, with those of unknown order", larger + unknown, len(shared), confidence)
         return Observation(
-            decisive=[rate(between, larger, len(both), confidence)],
+            decisive=[rate(between, larger, len(shared), confidence)],
             against=[at_most] if unknown else None,
-            note=f"{_factors(near)} against {_factors(far)}, {parameters(ended)}",
-            untestable=not_trained(*hits) or ("the order is unknown at every seed" if unknown == len(both) else ""),
+            note=f"{_factors(near)} against {_factors(far)}, {parameters(runs)}",
+            untestable=not_trained(runs) or ("the order is unknown at every seed" if unknown == len(shared) else ""),
         )
 
     who = f"adding, {attention} against {lstm}"
@@ -240,16 +218,38 @@ def claims_of(attention: Arm, lstm: Arm, budget: int, common: dict[str, Any]) ->
     ]
 
 
-def growths(hits: Hits, budget: int) -> dict[int, Interval]:
-    """The factor by which the steps grow from the shortest T to ``GROWN``, by seed, as the interval in which it lies.
+def hits(runs: pd.DataFrame) -> tuple[int, int]:
+    """How many of ``runs`` hit, and of how many."""
+    return int(runs["hit"].lt(math.inf).sum()), len(runs)
+
+
+def hits_text(runs: pd.DataFrame) -> str:
+    """``hits`` in words: "3 of 10"."""
+    return " of ".join(map(str, hits(runs)))
+
+
+def steps_text(steps: Sequence[float]) -> str:
+    """Steps to the hit, over seeds: "310–420 steps, 3 of 3 seeds"."""
+    reached = sorted(step for step in steps if math.isfinite(step))
+    if not reached:
+        return f"no hit in {len(steps)} seeds"
+    ends = dict.fromkeys(map(count, (reached[0], reached[-1])))
+    return f"{'–'.join(ends)} steps, {len(reached)} of {len(steps)} seeds"
+
+
+def growths(runs: pd.DataFrame, budget: int) -> dict[int, Interval]:
+    """The factor by which an arm's steps grow from the shortest T to ``GROWN``, by seed, as the interval in which it
+    lies.
 
     That of a run that hits both is a point. A miss at ``GROWN`` leaves it without an upper bound, one at the shortest T
     without any."""
-    found = {}
-    for seed in hits.get(SHORT, {}).keys() & hits.get(GROWN, {}).keys():
-        first, last = hits[SHORT][seed], hits[GROWN][seed]
-        found[seed] = Interval(min(last, budget) / first, last / first if math.isfinite(first) else math.inf)
-    return found
+    first, last = (of_arm(runs, length=length).set_index("seed")["hit"] for length in (SHORT, GROWN))
+    return {
+        seed: Interval(
+            min(last[seed], budget) / first[seed], last[seed] / first[seed] if math.isfinite(first[seed]) else math.inf
+        )
+        for seed in first.index.intersection(last.index)
+    }
 
 
 def _factors(factors: Mapping[int, Interval]) -> str:
@@ -262,50 +262,31 @@ def _factors(factors: Mapping[int, Interval]) -> str:
     return f"{'–'.join(ends)}×" + (f", {missing} of {len(factors)} not known" if missing else "")
 
 
-# ----------------------------------------------------------------------------------------------------------- table
-
-
-def steps_text(steps: Sequence[float]) -> str:
-    """Steps to the hit, over seeds: "310–420 steps, 3 of 3 seeds"."""
-    reached = sorted(step for step in steps if math.isfinite(step))
-    if not reached:
-        return f"no hit in {len(steps)} seeds"
-    ends = dict.fromkeys(map(count, (reached[0], reached[-1])))
-    return f"{'–'.join(ends)} steps, {len(reached)} of {len(steps)} seeds"
-
-
-def _shown(runs: pd.DataFrame, note: str) -> column.TextTable:
+def _by_length(runs: pd.DataFrame, note: str) -> column.TextTable:
     """One row per length, family and block, from the ``runs`` of all seeds."""
-    records = []
-    order = {"block": UNDESCRIBED.block_order(runs["block"]).index}
-    arm = ["seq_len", "family", "block"]
-    ordered = runs.sort_values(
-        arm, kind="stable", key=lambda column: column.map(order[column.name]) if column.name in order else column
-    )
-    for (length, family, block), part in ordered.groupby(arm, sort=False):
-        hits = int((part["hit"] < math.inf).sum())
-        chance = make_dataset("adding", length=int(part["seq_len"].max())).chance_loss
-        records.append(
-            {
-                "length": length,
-                "family": family,
-                "block": block,
-                "hits": f"{hits} of {len(part)} {between(*wilson(hits, len(part)))}",
-                "steps": steps_text(list(part["hit"])),
-                **run_record(part),
-                **mean("", part["final_loss"] / chance, unit="×").columns("relative"),
-            }
+    blocks = UNDESCRIBED.block_order(runs["block"])
+    chance = {length: make_dataset("adding", length=length).chance_loss for length in set(runs["length"])}
+    records = [
+        {
+            "length": length,
+            "family": family,
+            "block": block,
+            "hits": f"{hits_text(own)} {between(*wilson(*hits(own)))}",
+            "steps": steps_text(list(own["hit"])),
+            **record_of(own),
+            **mean("", own["final_loss"] / chance[length], unit="×").columns("relative"),
+        }
+        for (length, family, block), own in sorted(
+            runs.groupby([*LongRange.by]), key=lambda arm: (*arm[0][:2], blocks.index(arm[0][2]))
         )
-    columns = [
+    ]
+    shown = [
         column.whole("length", "T"),
         column.words("family", "family"),
-        column.words("block", "block"),
-        column.whole("width", "width"),
-        column.whole("params", "parameters"),
-        *RATE_COLUMNS,
+        *columns("block", "width", "params", "rate", "edge"),
         column.words("hits", "seeds that hit", "of those that ended, with Wilson's 95 % interval"),
         column.words("steps", "steps to the hit", "range over seeds"),
         column.spread("relative", "final loss / chance", "low", "high", "1", "geometric mean, 95 % t interval"),
-        column.number("step_seconds", "step", "s"),
+        *columns("step_seconds"),
     ]
-    return column.shown("long-range", "Steps to learn by sequence length", pd.DataFrame(records), columns, note=note)
+    return column.shown("long-range", "Steps to learn by sequence length", pd.DataFrame(records), shown, note=note)

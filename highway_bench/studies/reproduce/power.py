@@ -84,20 +84,17 @@ class PowerDesign:
 
     def smallest(self) -> float:
         """The true value nearest to the region's only bound that is shown with ``TARGET``; NaN if there is none."""
+        if not self.statistic.counts:
+            edge, reach = self._reach()
+            value = edge - self.scatter * reach
+            return 10**value if self.ratio else value
         one_sided = math.isinf(self.region.least) != math.isinf(self.region.most)
         if not one_sided or (self.n < self.least and self.statistic is not Statistic.SHARE):
             return math.nan
-        below = math.isfinite(self.region.most)
-        if self.statistic.counts:
-            least = -100 if self.statistic is Statistic.RATES else 0
-            values = np.linspace(least, 100, 10 * (100 - least) + 1)
-            shown = [value for value in values if self.power(float(value)) >= TARGET]
-            return float((max if below else min)(shown)) if shown else math.nan
-        low, high = intervals(self.statistic, self.n, self.confidence)
-        reach = np.quantile(high, TARGET) if below else np.quantile(low, 1 - TARGET)  # negative if above
-        edge = self._scaled(self.region.most if below else self.region.least)
-        value = edge - self.scatter * float(reach)
-        return 10**value if self.ratio else value
+        least = -100 if self.statistic is Statistic.RATES else 0
+        values = np.linspace(least, 100, 10 * (100 - least) + 1)
+        shown = [value for value in values if self.power(float(value)) >= TARGET]
+        return float((max if math.isfinite(self.region.most) else min)(shown)) if shown else math.nan
 
     def needed(self, effect: float) -> int | None:
         """The least number of runs with the power ``TARGET`` for ``effect``; more than the design's if these lack it.
@@ -121,15 +118,19 @@ class PowerDesign:
     def steady(self, effect: float) -> float:
         """The scatter with which this number of runs has the power ``TARGET`` for ``effect``; NaN if none has, and for
         counts and a region with two bounds."""
-        one_sided = math.isinf(self.region.least) != math.isinf(self.region.most)
-        if not one_sided or self.statistic.counts or self.n < self.least:
-            return math.nan
-        low, high = intervals(self.statistic, self.n, self.confidence)
+        edge, reach = self._reach()
+        scatter = (edge - self._scaled(effect)) / reach
+        return scatter if scatter > 0 else math.nan
+
+    def _reach(self) -> tuple[float, float]:
+        """The region's only bound, and the distance from the true value that an interval of scatter 1 keeps to in
+        ``TARGET`` of repetitions, negative towards a lower bound. NaN for counts and for what decides nothing."""
         below = math.isfinite(self.region.most)
-        reach = float(np.quantile(high, TARGET) if below else -np.quantile(low, 1 - TARGET))
-        edge, true = self._scaled(self.region.most if below else self.region.least), self._scaled(effect)
-        room = edge - true if below else true - edge
-        return room / reach if room > 0 and reach > 0 else math.nan
+        if self.statistic.counts or math.isfinite(self.region.least) == below or self.n < self.least:
+            return math.nan, math.nan
+        low, high = intervals(self.statistic, self.n, self.confidence)
+        edge = self._scaled(self.region.most if below else self.region.least)
+        return edge, float(np.quantile(high, TARGET) if below else np.quantile(low, 1 - TARGET))
 
     def _scaled(self, value: float) -> float:
         if not self.ratio or math.isinf(value):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Mapping, Sequence
+import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from highway_bench.plan.settings import FIRST_ADAMW_RATES
 from highway_bench.report import columns as column
 from highway_bench.report.format import count
 from highway_bench.studies.decide.candidate import Candidate
-from highway_bench.studies.reproduce.arms import RATE_COLUMNS, TunedReproduction, run_record
+from highway_bench.studies.reproduce.arms import TunedReproduction, columns, of_arm, table_by
 from highway_bench.studies.reproduce.base import Evaluated, NotAttempted, register_reproduction
 from highway_bench.studies.reproduce.claims import Claim, Evidence, Observation, RuleVersion
 from highway_bench.studies.reproduce.long_range import steps_text
@@ -25,14 +26,11 @@ SHORT, LONG = 10, 100  # steps of a series
 WIDTH, BATCH = 32, 32
 STEPS, SEEDS = 2_000, 10
 BLOCKS = {"plain": "h = g(z)", "residual": "h + g(z)", "highway": "(1 − T) h + T g(z)"}
-SHORTCUTS = tuple(block for block in BLOCKS if block != "plain")
+SHORTCUTS = {"residual": "residual", "highway": "gated"}
 LECTURE = "a lecture on highway networks"
 
 # Shares of seeds, in percent
 MOST, LEAST, HALF = 10.0, 90.0, 50.0
-
-CountsByLength = Mapping[tuple[int, str], tuple[int, int]]
-"""Runs that succeed, and runs, by length and block."""
 
 
 @register_reproduction(
@@ -52,6 +50,7 @@ class RecurrenceThroughTime(TunedReproduction):
     takes = frozenset({"steps", "seeds"})
     default_seeds = SEEDS
     rates = FIRST_ADAMW_RATES
+    by = ("length", "block")
     # Versions 1 and 2 had rates whose best was the lowest or highest. In version 3 a single run chose the rate
     version = RuleVersion(4, "2026-11-28", seen=52)
     not_attempted = (
@@ -60,7 +59,7 @@ class RecurrenceThroughTime(TunedReproduction):
         ),
     )
 
-    def arms(self, request: Request) -> dict[Hashable, Candidate]:
+    def arms(self, request: Request) -> dict[tuple[Any, ...], Candidate]:
         recipe = {
             "optimiser": "adam",
             "decay": 0.1,
@@ -72,9 +71,9 @@ class RecurrenceThroughTime(TunedReproduction):
         }
         return {
             (length, block): self.arm(
+                request,
                 block,
                 "dense",
-                self.seeds(request),
                 family_options={"activation": "tanh"},
                 depth=length,
                 nominal_width=WIDTH,
@@ -82,7 +81,6 @@ class RecurrenceThroughTime(TunedReproduction):
                 dataset="adding",
                 seq_len=length,
                 recipe=recipe,
-                device=request.device,
             )
             for length, block in itertools.product((SHORT, LONG), BLOCKS)
         }
@@ -121,74 +119,68 @@ class RecurrenceThroughTime(TunedReproduction):
                     effect=100.0,
                     **common,
                 )
-                for block, name in zip(SHORTCUTS, ("residual", "gated"), strict=True)
+                for block, name in SHORTCUTS.items()
             ),
         ]
 
     def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
-        ended = self.ended_runs(rows, request, lambda run: (run["seq_len"], run["block"]))
-        arms = {
-            (length, block): ended[(ended["seq_len"] == length) & (ended["block"] == block)]
-            for length, block in itertools.product((SHORT, LONG), BLOCKS)
-        }
-        successes = {arm: (int(own["success"].sum()), len(own)) for arm, own in arms.items()}
-        return successes, [_shown(arms, request.steps or STEPS)] if len(ended) else [], []
+        runs = self.runs(rows, request)
+        return runs, [_shown(runs, request.steps or STEPS)] if len(runs) else [], []
 
 
-def _share(successes: CountsByLength, block: str) -> Quantity:
-    return Share.of_runs(f"{block}, T = {LONG}", *successes[LONG, block])
+def _learn(runs: pd.DataFrame, block: str, length: int) -> tuple[int, int]:
+    """How many of a recurrence's runs learn a range, and of how many."""
+    own = of_arm(runs, block=block, length=length)
+    return int(own["success"].sum()), len(own)
 
 
-def _misses_short(successes: CountsByLength, block: str) -> str:
+def _share(runs: pd.DataFrame, block: str) -> Quantity:
+    return Share.of_runs(f"{block}, T = {LONG}", *_learn(runs, block, LONG))
+
+
+def _misses_short(runs: pd.DataFrame, block: str) -> str:
     """The reason why a long range decides nothing: the short one is missed too."""
-    k, n = successes[SHORT, block]
+    k, n = _learn(runs, block, SHORT)
     return "" if n and 2 * k >= n else f"{block} is untrained: it learns T = {SHORT} at {k} of {n} seeds"
 
 
-def _plain_misses(successes: CountsByLength, _: float) -> Observation:
-    shares = {block: _share(successes, block) for block in BLOCKS}
-    plain = shares.pop("plain")
+def _plain_misses(runs: pd.DataFrame, _: float) -> Observation:
+    plain, *others = (_share(runs, block) for block in BLOCKS)
     if not plain.n:
         return Observation()
-    nobody = not any(one.value > 0 for one in (plain, *shares.values()))
+    nobody = not any(one.value > 0 for one in (plain, *others))
     return Observation(
         decisive=[plain],
-        reported=list(shares.values()),
-        untestable=_misses_short(successes, "plain")
-        or ("the budget is too small for any recurrence" if nobody else ""),
+        reported=others,
+        untestable=_misses_short(runs, "plain") or ("the budget is too small for any recurrence" if nobody else ""),
     )
 
 
-def _learns(block: str, successes: CountsByLength, _: float) -> Observation:
-    share = _share(successes, block)
-    return Observation(decisive=[share] if share.n else [], untestable=_misses_short(successes, block))
+def _learns(block: str, runs: pd.DataFrame, _: float) -> Observation:
+    share = _share(runs, block)
+    return Observation(decisive=[share], untestable=_misses_short(runs, block))
 
 
-def _shown(arms: Mapping[tuple[int, str], pd.DataFrame], steps: int) -> column.TextTable:
-    records = [
-        {
-            "length": length,
-            "block": block,
-            "equation": BLOCKS[block],
+def _shown(runs: pd.DataFrame, steps: int) -> column.TextTable:
+    def further(own: pd.DataFrame) -> dict[str, Any]:
+        return {
             "succeeded": f"{int(own['success'].sum())} of {len(own)}",
-            "steps": steps_text(list(own["steps_to_threshold"].fillna(float("inf")))),
-            "loss": own["final_loss"].median(),
-            **run_record(own),
+            "steps": steps_text(list(own["steps_to_threshold"].fillna(math.inf))),
+            "median": own["final_loss"].median(),
         }
-        for (length, block), own in arms.items()
-        if len(own)
-    ]
-    columns = [
+
+    table = table_by(RecurrenceThroughTime.by, runs, further)
+    table["equation"] = table["block"].map(BLOCKS)
+    shown = [
         column.whole("length", "T"),
-        column.words("block", "block"),
+        *columns("block"),
         column.words("equation", "h_t, z = (h_(t−1), x_t)"),
         column.words("succeeded", "seeds that learn it"),
         column.words("steps", "steps to a tenth of chance", "range over seeds"),
-        column.number("loss", "median final loss", "1", "mean squared error; chance is 1/6"),
-        *RATE_COLUMNS,
-        column.whole("params", "parameters"),
+        column.number("median", "median final loss", "1", "mean squared error; chance is 1/6"),
+        *columns("rate", "edge", "params"),
     ]
     note = (
         f"{count(steps)} steps in batches of {BATCH}. A run succeeds if its final loss is a tenth of chance's or less."
     )
-    return column.shown("recurrence", "Adding by recurrence through time", pd.DataFrame(records), columns, note=note)
+    return column.shown("recurrence", "Adding by recurrence through time", table, shown, note=note)

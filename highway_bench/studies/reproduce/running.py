@@ -1,9 +1,10 @@
-"""Running a reproduction: measuring its cells and deriving its findings."""
+"""Running a reproduction: measuring its cells, deriving its findings, and writing its files: the page of findings with
+its provenance, the figures, and the rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -12,18 +13,22 @@ from typing import Any
 import pandas as pd
 
 from highway_bench.cell import Cell
-from highway_bench.errors import BadInput
+from highway_bench.errors import BadInput, writing
 from highway_bench.execution.engines import AnyEngine
 from highway_bench.execution.progress import Event
 from highway_bench.execution.runner import Summary
-from highway_bench.execution.schedule import FAILED, Schedule, is_named, with_needs
+from highway_bench.execution.schedule import FAILED, with_needs
 from highway_bench.frames.rows import prepared
 from highway_bench.plan.estimate import Estimate
 from highway_bench.plan.plan import AnyPath, Plan, RunResult, opened
 from highway_bench.provenance.free_memory import gib, usable_bytes
+from highway_bench.report.columns import Heading, markdown_table, shown_lines
+from highway_bench.report.figures import svg_text
+from highway_bench.report.format import counted
+from highway_bench.report.page import provenance_of
 from highway_bench.results.schema import COLUMNS
-from highway_bench.studies.reproduce.base import Conclusion, Reproduction, reproductions
-from highway_bench.studies.reproduce.findings_page import folder_for, write_findings
+from highway_bench.studies.decide.rounds import Trainer
+from highway_bench.studies.reproduce.base import Conclusion, Metrics, Reproduction, metrics_by_key, reproductions
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.tasks.from_cell import check_device
 
@@ -86,10 +91,7 @@ def stored_rows(reproduction: Reproduction, request: Request, path: AnyPath | No
     with opened(path, read_only=True) as store:
         while len(known := reproduction.known_cells(request, rows)) > len(cells):
             cells = known
-            schedule = Schedule(store)
-            schedule.add(with_needs(cells))
-            schedule.ready()
-            rows = store.frame(digest=sorted(item.digest for item in schedule.items.values() if item.stored))
+            rows = Plan(tuple(cells), reproduction.plugins).stored(store)
     return rows
 
 
@@ -115,13 +117,13 @@ def reproduce(
     rerun: str = FAILED,
     strict_source: bool = False,
     on_event: Callable[[Event], None] | None = None,
-    on_round: Callable[[int, int], None] = lambda number, cells: None,
+    on_round: Callable[[int, Sequence[Cell]], None] = lambda number, cells: None,
     command: Sequence[str] | None = None,
 ) -> Reproduced:
     """Measure the cells that the store lacks, and write findings, tables and figures into a folder in ``out``.
 
     Where cells follow from the results of others, they are measured in rounds; ``on_round`` receives the number of each
-    round and of its cells.
+    round and its cells.
 
     Raises as ``cost`` does, and, before anything is measured, ``BadInput`` for missing data.
     """
@@ -129,29 +131,120 @@ def reproduce(
     cost(name, request, store=store, workers=workers, rerun=rerun, strict_source=strict_source)
     folder = None if out is None else folder_for(reproduction, request, Path(out))
     with opened(store) as results:
-        cells: dict[Cell, None] = {}
-        parts: list[RunResult] = []
-        new = reproduction.cells(request)
-        while new:
-            on_round(len(parts) + 1, len(new))
-            part = Plan(tuple(new), reproduction.plugins)
-            cells |= dict.fromkeys(part.needs)
-            again = rerun if any(is_named(rerun, cell) for cell in part.needs) else FAILED
-            parts.append(
-                part.run(
-                    results,
-                    engine=engine,
-                    workers=workers,
-                    rerun=again,
-                    strict_source=strict_source,
-                    on_event=on_event,
-                    command=command,
-                )
-            )
-            rows = pd.concat([one.rows for one in parts], ignore_index=True)
-            new = [cell for cell in reproduction.known_cells(request, rows) if cell not in cells]
-        summary = reduce(add, [one.summary for one in parts])
+        trainer = Trainer(
+            results, engine, workers, on_event, on_round, strict_source, rerun, reproduction.plugins, command
+        )
+        cells = reproduction.in_rounds(request, trainer.in_rounds(metrics_of))
         runs = results.runs()
-    conclusion = reproduction.conclude(prepared(rows, runs), request)
-    files = write_findings(reproduction, conclusion, list(cells), rows, runs, folder) if folder is not None else []
+    conclusion = reproduction.conclude(prepared(trainer.rows, runs), request)
+    summary = reduce(add, [one.summary for one in trainer.results])
+    if folder is None:
+        return Reproduced(reproduction, conclusion, summary, [])
+    files = write_findings(reproduction, conclusion, list(with_needs(cells)), trainer.rows, runs, folder)
     return Reproduced(reproduction, conclusion, summary, files)
+
+
+def metrics_of(result: RunResult) -> dict[Cell, Metrics]:
+    """The scalar metrics of each cell of a run that has a result."""
+    metrics = metrics_by_key(result.rows)
+    return {cell: metrics[cell.key] for cell in result.summary.digests if cell.key in metrics}
+
+
+# ----------------------------------------------------------------------------------------------------------- files
+
+
+def folder_for(reproduction: Reproduction, request: Request, out: Path) -> Path:
+    """The folder in ``out`` for this request, created if it is missing.
+
+    Its name is ``figure1``, or ``figure1-trials-2`` for two trials, so a short run does not overwrite a full one.
+    Raises ``BadInput`` if it cannot be created."""
+    scale = reproduction.scale_of(request)
+    parts = [reproduction.name, *([scale] if scale != reproduction.scales[0] else [])]
+    for option in fields(Request):
+        value = getattr(request, option.name)
+        if value and option.name not in ("scale", "device"):
+            parts += [option.name, *(map(str, value) if isinstance(value, tuple) else [str(value)])]
+    folder = out / "-".join(parts)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def write_findings(
+    reproduction: Reproduction,
+    outcome: Conclusion,
+    cells: Sequence[Cell],
+    rows: pd.DataFrame,
+    runs: Mapping[str, Mapping[str, Any]],
+    folder: Path,
+) -> list[Path]:
+    """Write ``findings.md`` with every table, each figure as SVG, and the rows as CSV. Returns their paths.
+
+    Raises ``BadInput`` if one of them cannot be written.
+    """
+    text, table = folder / "findings.md", folder / "rows.csv"
+    figures = [folder / f"{picture.name}.svg" for picture in outcome.pictures]
+    with writing(folder):
+        for path, picture in zip(figures, outcome.pictures, strict=True):
+            path.write_text(svg_text(picture), encoding="utf-8")
+        text.write_text(markdown(reproduction, outcome, cells, provenance_of(rows, dict(runs))), encoding="utf-8")
+        rows.to_csv(table, index=False)
+    return [text, *figures, table]
+
+
+def markdown(
+    reproduction: Reproduction, outcome: Conclusion, cells: Sequence[Cell], provenance: Sequence[Mapping[str, Any]]
+) -> str:
+    """A Markdown page of findings, tables, figures, results that were not attempted, and runs with their facts."""
+    lines = [f"# {reproduction.title}", "", f"Source: {reproduction.source}", "", f"Run: {budget(cells)}", ""]
+    lines += markdown_table(
+        ["published", "evidence", "measured", "verdict", "rule", "power", "source"],
+        [[*one.entries, one.claim.source] for one in outcome.findings],
+    )
+    explained: set[Heading] = set()
+    for shown in outcome.tables:
+        lines += ["", f"## {shown.title}", "", *shown_lines(shown, explained)]
+    for picture in outcome.pictures:
+        lines += ["", f"![{picture.title}]({picture.name}.svg)", "", picture.caption]
+    if reproduction.not_attempted:
+        lines += ["", "## Not attempted", ""]
+        lines += markdown_table(
+            ["published", "why", "source"], [[one.published, one.why, one.source] for one in reproduction.not_attempted]
+        )
+    lines += ["", "## Measured by"]
+    for run in provenance:
+        lines += ["", f"Run {run['id']}", "", *(f"- {name}: {value}" for name, value in run["facts"])]
+    return "\n".join(lines) + "\n"
+
+
+def budget(cells: Iterable[Cell]) -> str:
+    """The runs in a line: ``2 cells of trainability; highway; dense; 2 layers with the block; digits; 3 steps; …``."""
+    every = list(cells)
+
+    def span(name: str, values: Iterable[Any], rest: str = "") -> list[str]:
+        known = sorted({value for value in values if value is not None})
+        if not known:
+            return []
+        return [(counted(known[0], name) if len(known) == 1 else f"{known[0]} to {known[-1]} {name}s") + rest]
+
+    def names(values: Iterable[str | None]) -> list[str]:
+        distinct = list(dict.fromkeys(value for value in values if value))
+        return [", ".join(distinct)] if distinct else []
+
+    tuning = sum(cell.trial is not None and "own_rate" in cell.recipe for cell in every)
+    trials = {cell.trial for cell in every if cell.trial is not None and "own_rate" not in cell.recipe}
+    seeds = {cell.seed for cell in every if cell.trial is None}
+    return "; ".join(
+        [
+            f"{counted(len(every), 'cell')} of {names(cell.task for cell in every)[0]}",
+            *names(cell.block for cell in every),
+            *names(cell.family for cell in every),
+            *span("layer", (cell.depth for cell in every), " with the block"),
+            *names(cell.dataset for cell in every),
+            *span("step", (cell.recipe.get("steps") for cell in every)),
+            *span("item", (cell.batch_size for cell in every), " a batch"),
+            *span("trial", [len(trials) or None], " a search"),
+            *span("tuning run", [tuning or None]),
+            *span("seed", [len(seeds) or None]),
+        ]
+    )

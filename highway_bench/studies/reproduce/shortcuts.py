@@ -15,17 +15,18 @@ from highway_bench.report import columns as column
 from highway_bench.report.format import quantity, signed, three
 from highway_bench.studies.reproduce.arms import (
     MOST_SEEDS,
-    ArmRuns,
     Trained,
-    arm,
-    loss_record,
+    columns,
+    of_arm,
     ratio,
+    record_of,
+    runs_of,
+    sgd,
     trained,
     untrained,
 )
 from highway_bench.studies.reproduce.base import (
     Evaluated,
-    Metrics,
     NotAttempted,
     Reproduction,
     measured,
@@ -35,7 +36,6 @@ from highway_bench.studies.reproduce.claims import Claim, Observation, RuleVersi
 from highway_bench.studies.reproduce.flops import COMPARISON, GATE_PAIR, NORMED
 from highway_bench.studies.reproduce.quantities import Region, Statistic, rate
 from highway_bench.studies.reproduce.request import Request
-from highway_bench.success.judging import THRESHOLD
 
 # Version 1 had four seeds, and judged "fail" by the training loss. In version 2 half of the seeds decided, without
 # an interval, and the gate that the source trains was no guard. In version 3 that guard excused even nets that did not
@@ -76,23 +76,25 @@ class Case:
     width: int = WIDTH
 
 
+def constant(skip: float, branch: float, published: str, name: str = "") -> Case:
+    name = f"constant {skip:g}, {branch:g}{name}"
+    return Case(name=name, block="scaled", options={"skip": skip, "branch": branch}, published=published)
+
+
+def gated(kind: str, block: str, errors: Mapping[float, str]) -> dict[float, Case]:
+    """A kind of gate, by its bias."""
+    return {
+        bias: Case(name=f"{kind} gate at {signed(bias)}", block=block, options={"gate_bias": bias}, published=error)
+        for bias, error in errors.items()
+    }
+
+
 IDENTITY = Case(name="identity", block="residual", published="6.61 %")
-PLAIN = Case(name="constant 0, 1 (plain)", block="scaled", options={"skip": 0.0, "branch": 1.0}, published="fail")
-HALF_ONE = Case(name="constant 0.5, 1", block="scaled", options={"skip": 0.5, "branch": 1.0}, published="fail")
-HALVES = Case(name="constant 0.5, 0.5", block="scaled", options={"skip": 0.5, "branch": 0.5}, published="12.35 %")
-EXCLUSIVE = {
-    bias: Case(name=f"exclusive gate at {signed(bias)}", block="highway", options={"gate_bias": bias}, published=error)
-    for bias, error in ((0.0, "fail"), (-3.0, "fail"), (-6.0, "8.70 %"), (-7.0, "9.81 %"))
-}
-SHORTCUT_ONLY = {
-    bias: Case(
-        name=f"shortcut-only gate at {signed(bias)}",
-        block="shortcut-gate",
-        options={"gate_bias": bias},
-        published=error,
-    )
-    for bias, error in ((0.0, "12.86 %"), (-6.0, "6.91 %"))
-}
+PLAIN = constant(0.0, 1.0, "fail", " (plain)")
+HALF_ONE = constant(0.5, 1.0, "fail")
+HALVES = constant(0.5, 0.5, "12.35 %")
+EXCLUSIVE = gated("exclusive", "highway", {0.0: "fail", -3.0: "fail", -6.0: "8.70 %", -7.0: "9.81 %"})
+SHORTCUT_ONLY = gated("shortcut-only", "shortcut-gate", {0.0: "12.86 %", -6.0: "6.91 %"})
 NORMED_GATE = Case(
     name="gate of 2 × (conv + BN) at −6",
     block="highway",
@@ -105,23 +107,28 @@ NORMED_GATE = Case(
 CASES: Sequence[Case] = (IDENTITY, PLAIN, HALF_ONE, HALVES, *EXCLUSIVE.values(), *SHORTCUT_ONLY.values(), NORMED_GATE)
 
 
-Arms = Mapping[str, ArmRuns]
-"""The runs by the name of their case."""
+def _runs(runs: pd.DataFrame, case: Case) -> pd.DataFrame:
+    return of_arm(runs, case=case.name)
+
+
+def _failed(runs: pd.DataFrame) -> tuple[int, int]:
+    """The number of ``runs`` that fail by the source's criterion, and of all."""
+    return len(runs) - TRAINED.count(runs), len(runs)
 
 
 def _fails(statement: str, case: Case, references: Sequence[Case] = (IDENTITY,), **design: Any) -> Claim:
     """A published statement that ``case`` fails, where no one of ``references`` does."""
 
-    def observe(arms: Arms, confidence: float) -> Observation:
-        runs = list(arms[case.name].values())
-        if not runs:
+    def observe(every: pd.DataFrame, confidence: float) -> Observation:
+        failed, n = _failed(_runs(every, case))
+        if not n:
             return Observation()
-        others = {one.name: list(arms[one.name].values()) for one in references}
+        others = {one.name: _runs(every, one) for one in references}
         excuses = [untrained(name, own, TRAINED) for name, own in others.items()]
         return Observation(
-            decisive=[rate("", _failed(runs), len(runs), confidence)],
-            untestable="; ".join(filter(None, excuses)) if 2 * _failed(runs) > len(runs) else "",
-            note="; ".join(f"{name}: {_failed(own)} of {len(own)} seeds" for name, own in others.items()),
+            decisive=[rate("", failed, n, confidence)],
+            untestable="; ".join(filter(None, excuses)) if 2 * failed > n else "",
+            note="; ".join(f"{name}: {' of '.join(map(str, _failed(own)))} seeds" for name, own in others.items()),
         )
 
     return Claim(
@@ -136,15 +143,10 @@ def _fails(statement: str, case: Case, references: Sequence[Case] = (IDENTITY,),
     )
 
 
-def _failed(runs: Sequence[Metrics]) -> int:
-    """The number of ``runs`` that fail by the source's criterion."""
-    return sum(not TRAINED.by(run) for run in runs)
-
-
 def _compared(
     statement: str,
     case: Case,
-    reference: Case,
+    reference: Case = IDENTITY,
     *,
     hardly_worse: bool = False,
     source: str = MAPPINGS,
@@ -152,15 +154,12 @@ def _compared(
 ) -> Claim:
     """A published statement about ``case`` against ``reference``: a higher loss, or one that is ``hardly_worse``."""
 
-    def observe(arms: Arms, confidence: float) -> Observation:
-        runs = {one.name: list(arms[one.name].values()) for one in (reference, case)}
-        reasons = [untrained(name, own, TRAINED) for name, own in runs.items()]
+    def observe(every: pd.DataFrame, confidence: float) -> Observation:
+        base, own = (_runs(every, one) for one in (reference, case))
+        reasons = [untrained(reference.name, base, TRAINED), untrained(case.name, own, TRAINED)]
         if not any(reasons):
-            reasons += [UNTUNED, untrained(reference.name, runs[reference.name], CLOSE)]
-        return Observation(
-            decisive=[ratio("loss", arms[case.name], arms[reference.name], confidence)],
-            untestable="; ".join(filter(None, reasons)),
-        )
+            reasons += [UNTUNED, untrained(reference.name, base, CLOSE)]
+        return Observation(decisive=[ratio("loss", own, base, confidence)], untestable="; ".join(filter(None, reasons)))
 
     return Claim(
         statement=statement,
@@ -185,14 +184,11 @@ FAILURES = (
     partial(_fails, "exclusive gating fails at bias −3 as well", EXCLUSIVE[-3.0], (IDENTITY, EXCLUSIVE[-6.0])),
 )
 COMPARISONS = (
-    partial(
-        _compared, "shortcut and branch scaled by 0.5 is worse than identity: 12.35 % against 6.61 %", HALVES, IDENTITY
-    ),
+    partial(_compared, "shortcut and branch scaled by 0.5 is worse than identity: 12.35 % against 6.61 %", HALVES),
     partial(
         _compared,
         "exclusive gating at its best bias, −6, is worse than identity: 8.70 % against 6.61 %",
         EXCLUSIVE[-6.0],
-        IDENTITY,
     ),
     partial(
         _compared,
@@ -204,13 +200,11 @@ COMPARISONS = (
         _compared,
         "shortcut-only gating at bias 0 is worse than identity: 12.86 % against 6.61 %",
         SHORTCUT_ONLY[0.0],
-        IDENTITY,
     ),
     partial(
         _compared,
         "shortcut-only gating at bias −6 is hardly worse than identity: 6.91 % against 6.61 %",
         SHORTCUT_ONLY[-6.0],
-        IDENTITY,
         hardly_worse=True,
     ),
     partial(
@@ -218,7 +212,6 @@ COMPARISONS = (
         "the counter-result: with norms in the gate and H's own ReLU a gate is hardly worse: 6.04 % against 6.25 % "
         "(100 minus the logged accuracies)",
         NORMED_GATE,
-        IDENTITY,
         hardly_worse=True,
         source=COMPARISON,
     ),
@@ -275,23 +268,13 @@ class Shortcuts(Reproduction):
         return [*failures, *(one(comparisons=len(COMPARISONS), **self.design(request)) for one in COMPARISONS)]
 
     def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
-        values = measured(rows, self.cells(request))
-        arms = {case.name: arm(values, self._cells(case, request)) for case in CASES}
-        records = [{"case": case.name, "published": case.published} | loss_record(arms[case.name]) for case in CASES]
-        return arms, [_shown(pd.DataFrame(records), request.steps or STEPS)], []
+        arms = {(case.name,): self._cells(case, request) for case in CASES}
+        runs = runs_of(measured(rows, self.cells(request)), arms, ["case"])
+        records = [{"case": one.name, "published": one.published, **record_of(_runs(runs, one))} for one in CASES]
+        return runs, [_shown(pd.DataFrame(records), request.steps or STEPS)], []
 
     def _cells(self, case: Case, request: Request) -> list[Cell]:
         """The runs of one case."""
-        recipe = {
-            "optimiser": "sgd",
-            "rate": 0.1,
-            "momentum": 0.9,
-            "weight_decay": 1e-4,
-            "decay": 0.1,
-            "threshold": THRESHOLD,
-            "steps": request.steps or STEPS,
-            "layout": case.layout,
-        }
         cell = trained(
             case.block,
             "conv-pair",
@@ -302,40 +285,35 @@ class Shortcuts(Reproduction):
             match="width",
             batch_size=BATCH,
             dataset="mnist-5k",
-            recipe=recipe,
+            recipe=sgd(request.steps or STEPS, rate=0.1, weight_decay=1e-4, layout=case.layout),
             device=request.device,
         ).but(width=case.width)
         return [cell.but(seed=seed) for seed in self.seeds(request)]
 
 
 def _shown(table: pd.DataFrame, steps: int) -> column.TextTable:
-    columns = [
+    shown = [
         column.words("case", "shortcut"),
         column.words("published", "published error", "110 layers, CIFAR-10; fail: above 20 %; 6.04 %: one run"),
-        column.spread("loss", "final training loss", "low", "high", "nat", "geometric mean and 95 % over seeds"),
-        column.percent("accuracy", "test accuracy"),
-        column.whole("params", "parameters"),
-        column.number("step_seconds", "step", "s", "median over seeds"),
-        column.whole("n", "seeds"),
-        column.whole("diverged", "diverged"),
+        *columns("loss", "accuracy", "params", "step_seconds", "n", "diverged"),
     ]
-    identity = 100 * (1 - float(table.set_index("case")["accuracy"][IDENTITY.name]))
+    by_case = table.set_index("case")
+    error = 100 * (1 - float(by_case["accuracy"][IDENTITY.name]))
     notes = [
         "Means leave out seeds that diverged.",
-        f"After {steps} steps the test error of identity is {three(identity)} %." if not math.isnan(identity) else "",
-        _cost(table),
+        f"After {steps} steps the test error of identity is {three(error)} %." if not math.isnan(error) else "",
+        _cost(by_case.loc[NORMED_GATE.name], by_case.loc[IDENTITY.name]),
     ]
     note = " ".join(filter(None, notes))
-    return column.shown("shortcuts", "Shortcuts on MNIST-5k, 34 layers", table, columns, note=note)
+    return column.shown("shortcuts", "Shortcuts on MNIST-5k, 34 layers", table, shown, note=note)
 
 
-def _cost(table: pd.DataFrame) -> str:
+def _cost(gated: pd.Series, identity: pd.Series) -> str:
     """The cost of the counter-result's network relative to the one with identity shortcuts."""
-    costs = table.set_index("case")[["params", "step_seconds"]].to_dict("index")
-    gated, identity = costs[NORMED_GATE.name], costs[IDENTITY.name]
-    size = float(gated["params"]) / float(identity["params"])
-    seconds = [float(case["step_seconds"]) for case in (gated, identity)]
-    if math.isnan(size) or any(map(math.isnan, seconds)):
+    size, *seconds = (
+        float(one) for one in (gated["params"] / identity["params"], gated["step_seconds"], identity["step_seconds"])
+    )
+    if any(map(math.isnan, [size, *seconds])):
         return ""
     return (
         f"The counter-result's network has {three(size)}× the parameters of the one with identity shortcuts; a step "

@@ -6,6 +6,7 @@ unchanged; ``unattenuated`` has gradients through x + g(xW + b).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -62,11 +63,12 @@ class AtStart(Reproduction):
         return request.depth or DEPTHS
 
     def cells(self, request: Request) -> list[Cell]:
-        return [cell for cells in self._cells(request).values() for cell in cells]
+        return list(itertools.chain.from_iterable(self._cells(request).values()))
 
     def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
-        values = measured(self.fresh(rows), self.cells(request))
-        runs = {key: [values[cell] for cell in own if values[cell]] for key, own in self._cells(request).items()}
+        cells = self._cells(request)
+        values = measured(self.fresh(rows), itertools.chain.from_iterable(cells.values()))
+        runs = {arm: [values[cell] for cell in own if values[cell]] for arm, own in cells.items()}
         return runs, [starts_table(self.name, self.table_title, runs)] if any(runs.values()) else [], []
 
     def _cells(self, request: Request) -> dict[tuple[str, int], list[Cell]]:
@@ -151,58 +153,52 @@ class Vanishing(AtStart):
         return (DEPTH,)
 
     def claims(self, request: Request) -> Sequence[Claim]:
-        common: dict[str, Any] = {"source": LECTURE, "statistic": Statistic.MEAN, **self.design(request)}
-        second = {"evidence": Evidence.SECONDARY, **common}
         across = f"RMS of the signal after {DEPTH} layers over that before, and of the gradient in the other direction"
         still = f"layers of {DEPTH} that stand still in the first {STEPS} steps"
+        claim = partial(Claim, source=LECTURE, statistic=Statistic.MEAN, **self.design(request))
+        sizes = partial(claim, evidence=Evidence.SECONDARY, unit="×")
+        layers = partial(claim, unit="layers", scatter=SCATTER)
         return [
-            Claim(
+            sizes(
                 statement="a signal whose factor per layer is below one vanishes",
                 quantity=f"{across}, at a factor of 0.5",
-                unit="×",
                 region=Region(most=1 / FACTOR),
                 effect=0.5**DEPTH,
-                observe=lambda runs, confidence: _sizes(runs[BELOW.name, DEPTH], confidence),
-                **second,
+                observe=partial(_sizes, BELOW),
             ),
-            Claim(
+            sizes(
                 statement="a signal whose factor per layer is above one explodes",
                 quantity=f"{across}, at a factor of 2",
-                unit="×",
                 region=Region(least=FACTOR),
                 effect=2.0**DEPTH,
-                observe=lambda runs, confidence: _sizes(runs[ABOVE.name, DEPTH], confidence),
-                **second,
+                observe=partial(_sizes, ABOVE),
             ),
-            Claim(
+            layers(
                 statement="layers far from the output are frozen, with sigmoids",
+                evidence=Evidence.SECONDARY,
                 quantity=f"{still}; 0 if the first one moves",
-                unit="layers",
                 region=Region(least=HALF),
                 refuted=(Region(most=TENTH),),
-                scatter=SCATTER,
-                observe=lambda runs, confidence: _still(runs[SIGMOID.name, DEPTH], confidence, from_the_first=True),
-                **second,
+                observe=partial(_still, SIGMOID, from_the_first=True),
             ),
-            Claim(
+            layers(
                 statement="depth alone does not freeze layers: with tanh and Glorot weights hardly any stands still",
                 evidence=Evidence.OURS,
                 quantity=still,
-                unit="layers",
                 region=Region(most=TENTH),
                 refuted=(Region(least=HALF),),
-                scatter=SCATTER,
-                observe=lambda runs, confidence: _still(runs[TANH.name, DEPTH], confidence),
-                **common,
+                observe=partial(_still, TANH),
             ),
         ]
 
 
-def _sizes(runs: StartRuns, confidence: float) -> Observation:
-    return Observation(decisive=[size(way, runs, way, confidence) for way in SIZES] if runs else [])
+def _sizes(case: StartCase, every: RunsAtDepth, confidence: float) -> Observation:
+    runs = every[case.name, DEPTH]
+    return Observation(decisive=[size(way, runs, way, confidence) for way in SIZES])
 
 
-def _still(runs: StartRuns, confidence: float, *, from_the_first: bool = False) -> Observation:
+def _still(case: StartCase, every: RunsAtDepth, confidence: float, *, from_the_first: bool = False) -> Observation:
+    runs = every[case.name, DEPTH]
     counts = [
         0.0 if from_the_first and run.get("still_first") != 1 else run["still_layers"]
         for run in runs
@@ -211,8 +207,8 @@ def _still(runs: StartRuns, confidence: float, *, from_the_first: bool = False) 
     first, last = ([run.get(name, math.nan) for run in runs] for name in ("still_first", "still_last"))
     in_all = bool(runs) and max(first) <= min(last) and not any(map(math.isnan, [*first, *last]))
     return Observation(
-        decisive=[mean("", counts, confidence, "layers")] if counts else [],
-        reported=_sizes(runs, confidence).decisive,
+        decisive=[mean("", counts, confidence, "layers")],
+        reported=_sizes(case, every, confidence).decisive,
         note=f"layers {max(first):.0f} to {min(last):.0f}" if in_all else "",  # that stand still in all runs
     )
 
@@ -238,19 +234,18 @@ class Unattenuated(AtStart):
 
     def claims(self, request: Request) -> Sequence[Claim]:
         deepest_first = sorted(self.depths(request), reverse=True)
-        common: dict[str, Any] = {"source": LECTURE, "unit": "×", "statistic": Statistic.MEAN, **self.design(request)}
+        claim = partial(Claim, source=LECTURE, unit="×", statistic=Statistic.MEAN, **self.design(request))
         across = "RMS of the gradient at the first layer over that at the last"
         return [
-            Claim(
+            claim(
                 statement="x + g(xW + b) passes gradients unattenuated",
                 evidence=Evidence.SECONDARY,
                 quantity=f"{across}, with ReLU, at every depth",
                 region=Region(least=1.0),
                 observe=lambda runs, confidence: _as_worded(_gradients(RELU, deepest_first, runs, confidence)),
-                **common,
             ),
             *(
-                Claim(
+                claim(
                     statement=f"gradients through x + g(xW + b) change by less than {FACTOR:g} times, with {name}",
                     evidence=Evidence.OURS,
                     quantity=f"{across}, at {deepest_first[0]} layers",
@@ -258,7 +253,6 @@ class Unattenuated(AtStart):
                     refuted=(Region(most=1 / FACTOR), Region(least=FACTOR)),
                     effect=1.0,
                     observe=partial(_gradients, case, deepest_first[:1]),
-                    **common,
                 )
                 for name, case in (("ReLU", RELU), ("tanh", RESIDUAL_TANH))
             ),

@@ -6,8 +6,9 @@ The success by depth on a ladder up to such a network comes first, next to that 
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -16,18 +17,16 @@ import pandas as pd
 
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
-from highway_bench.frames.rows import of_task, rows_of
-from highway_bench.measure.statistics import log10_interval, wilson
+from highway_bench.frames.rows import of_task
+from highway_bench.measure.statistics import Array, log10_interval, wilson
 from highway_bench.plan.grid import TRAINED
 from highway_bench.plan.settings import FIRST_SGD_RATES
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.report.figures.base import dodge, head, joined, legend, panels, settings
-from highway_bench.report.figures.drawing import intervals
 from highway_bench.report.format import count, three
-from highway_bench.report.style import styles as styles_of
 from highway_bench.studies.decide.candidate import Candidate
-from highway_bench.studies.reproduce.arms import RATE_COLUMNS, TunedReproduction, sgd
+from highway_bench.studies.reproduce import drawing
+from highway_bench.studies.reproduce.arms import TunedReproduction, columns, of_arm, sgd
 from highway_bench.studies.reproduce.base import Evaluated, NotAttempted, register_reproduction
 from highway_bench.studies.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.studies.reproduce.quantities import Quantity, Region, Share, Statistic
@@ -67,26 +66,26 @@ class Thousand(TunedReproduction):
     takes = frozenset({"depth", "steps", "seeds"})
     default_seeds = SEEDS
     rates = FIRST_SGD_RATES
+    by = ("block", "depth")
     not_attempted = (
         NotAttempted(
             "a 900-layer highway network on CIFAR-100 shows no difficulty by epoch 80", "arXiv:1505.00387, second-hand"
         ),
     )
 
-    def arms(self, request: Request) -> dict[Hashable, Candidate]:
+    def arms(self, request: Request) -> dict[tuple[Any, ...], Candidate]:
         if 1 in request.depth:
             raise BadInput("the depth counts the plain first layer, so it is 2 at least")
         return {
             (block, depth): self.arm(
+                request,
                 block,
                 "dense",
-                self.seeds(request),
                 depth=depth,
                 nominal_width=TRAINED.widths["vector"],
                 batch_size=BATCH,
                 dataset=DATASET,
                 recipe=sgd(request.steps or STEPS, together=SEEDS),
-                device=request.device,
             )
             for block, depth in itertools.product(BLOCKS, _depths(request))
         }
@@ -96,22 +95,21 @@ class Thousand(TunedReproduction):
         return [_claim(depth, **self.design(request)) for depth in deep or [None]]
 
     def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
-        ended = self.ended_runs(rows, request, lambda run: (run["block"], run["depth"]))
-        curves = _curves(self.fresh(rows))
-        ended["result"] = [_result(run, curves) for run in rows_of(ended)]
-        successes = successes_of(ended)
+        runs, curves = self.runs(rows, request), _curves(self.fresh(rows))
+        named = runs[["block", "depth", "seed"]].itertuples(index=False, name=None)
+        runs["result"] = [result_of(loss, curves.get(run)) for loss, run in zip(runs["final_loss"], named, strict=True)]
+        runs["layers"] = runs["depth"] + 1
+        successes = successes_of(runs)
         pictures = [success_picture(successes)] if any(len(one) > 1 for one in successes.values()) else []
-        tables = [success_table(successes)] if any(successes.values()) else []
-        return ended, [*tables, _table(ended, curves)], pictures
+        tables = [success_table(successes)] if successes else []
+        return runs, [*tables, _table(runs, request.steps or STEPS)], pictures
 
 
-def _curves(rows: pd.DataFrame) -> pd.DataFrame:
-    """The finite part of the loss curves, without tuning runs: ``block``, ``depth``, ``seed``, ``step``, ``loss``."""
+def _curves(rows: pd.DataFrame) -> dict[Any, Array]:
+    """The finite part of the loss curves, without tuning runs, by block, depth and seed."""
     frame = of_task(rows, "trainability")
-    frame = frame[frame["trial"].isna() & (frame["axis"] == "step") & (frame["value"] > 0)]
-    table = frame[["label", "depth", "seed", "index", "value"]]
-    table = table.rename(columns={"label": "block", "index": "step", "value": "loss"})
-    return table.sort_values(["block", "depth", "seed", "step"], ignore_index=True)
+    frame = frame[frame["trial"].isna() & (frame["axis"] == "step") & (frame["value"] > 0)].sort_values("index")
+    return {run: own["value"].to_numpy(float) for run, own in frame.groupby(["block", "depth", "seed"])}
 
 
 def _depths(request: Request) -> list[int]:
@@ -122,19 +120,16 @@ def _claim(depth: int | None, **design: Any) -> Claim:
     """The claim at one depth, if one was requested that is deep enough. The plain networks are reported without a
     verdict: nothing is published about them at such a depth."""
 
-    def observe(ended: pd.DataFrame, _: float) -> Observation:
+    def observe(runs: pd.DataFrame, _: float) -> Observation:
         if depth is None:
             return Observation(untestable="no network of such a depth was requested")
-        results, parts = {}, []
-        for block in ("highway", "plain"):
-            own = ended[(ended["depth"] == depth) & (ended["block"] == block)]
-            results[block] = list(own["result"])
-            parts.append(f"{block}: {counted(results[block])}, final loss {_loss(own)} nat")
+        own = {block: of_arm(runs, depth=depth, block=block) for block in ("highway", "plain")}
+        parts = [f"{block}: {counted(list(one['result']))}, final loss {_loss(one)} nat" for block, one in own.items()]
 
         def share(*names: str) -> list[Quantity]:
-            own = results["highway"]
-            count = sum(result in names for result in own)
-            return [Share.of_runs(" or ".join(names), count, len(own))] if own else []
+            results = own["highway"]["result"]
+            count = int(results.isin(names).sum())
+            return [Share.of_runs(" or ".join(names), count, len(results))]
 
         return Observation(
             decisive=share("trains", "under way"),
@@ -158,22 +153,19 @@ def _claim(depth: int | None, **design: Any) -> Claim:
     )
 
 
-def _result(run: column.Record, curves: pd.DataFrame) -> str:
+def result_of(final_loss: float, curve: Array | None) -> str:
     """The result of one run: trains, under way, stalls, diverges, or slow."""
-    if column.missing(run["final_loss"]):
+    if math.isinf(final_loss):
         return "diverges"
-    if run["final_loss"] <= THRESHOLD * CHANCE:
+    if final_loss <= THRESHOLD * CHANCE:
         return "trains"
-    if run["final_loss"] > STALLS_ABOVE * CHANCE:
+    if final_loss > STALLS_ABOVE * CHANCE:
         return "stalls"
-    own = curves[
-        (curves["block"] == run["block"]) & (curves["depth"] == run["depth"]) & (curves["seed"] == run["seed"])
-    ]
-    if len(own) < FIFTHS:  # too short for a trend
+    if curve is None or len(curve) < FIFTHS:  # too short for a trend
         return "slow"
-    fifths = [float(part.mean()) for part in np.array_split(own["loss"].to_numpy(), FIFTHS)]
+    fifths = [float(part.mean()) for part in np.array_split(curve, FIFTHS)]
     falling = all(after < before for before, after in pairwise(fifths))
-    return "under way" if falling and run["final_loss"] < MOVES * CHANCE else "slow"
+    return "under way" if falling and final_loss < MOVES * CHANCE else "slow"
 
 
 def counted(results: Sequence[str]) -> str:
@@ -188,30 +180,30 @@ def _verb(result: str, seeds: int) -> str:
     return result if seeds == 1 else result.removesuffix("s")
 
 
-def _loss(own: pd.DataFrame) -> str:
-    losses = own["final_loss"].dropna()
+def _loss(runs: pd.DataFrame) -> str:
+    losses = runs["final_loss"][np.isfinite(runs["final_loss"])]
     return str(log10_interval(losses)) if len(losses) else "–"
 
 
-def _table(ended: pd.DataFrame, curves: pd.DataFrame) -> column.TextTable:
+def _table(runs: pd.DataFrame, steps: int) -> column.TextTable:
     """The table with one row per run."""
-    table = ended.assign(layers=ended["depth"] + 1).sort_values(["layers", "block", "seed"])
-    columns = [
-        column.words("block", "block"),
+    table = runs.sort_values(["layers", "block", "seed"])
+    table["final_loss"] = table["final_loss"].replace(math.inf, math.nan)
+    shown = [
+        *columns("block"),
         column.whole("layers", "layers"),
-        column.whole("width", "width"),
-        column.whole("params", "parameters"),
+        *columns("width", "params"),
         column.whole("seed", "seed"),
-        *RATE_COLUMNS,
+        *columns("rate", "edge"),
         column.words("result", "outcome"),
         column.number("final_loss", "final loss", "nat", f"mean of the last {TAIL:.0%} of the steps"),
         column.whole("steps_to_threshold", "steps to threshold"),
         column.percent("train_accuracy", "train accuracy"),
         column.percent("test_accuracy", "test accuracy"),
-        column.number("step_seconds", "step", "s"),
+        *columns("step_seconds"),
     ]
-    note = f"{count(int(curves['step'].max()))} steps in batches of {BATCH}." if len(curves) else ""
-    return column.shown("thousand-runs", "Every final run", table, columns, note=note)
+    note = f"{count(steps)} steps in batches of {BATCH}."
+    return column.shown("thousand-runs", "Every final run", table, shown, note=note)
 
 
 # -------------------------------------------------------------------------------------------------- success by depth
@@ -220,16 +212,12 @@ SuccessByBlock = Mapping[str, Success]
 """Runs that succeed, and runs, by block and layers. The plain first layer counts, as in the papers."""
 
 
-def successes_of(ended: pd.DataFrame) -> dict[str, Success]:
+def successes_of(runs: pd.DataFrame) -> dict[str, Success]:
     """The successes of the runs that ended, by block and layers."""
-    return {
-        str(block): {
-            depth + 1: (int((own["success"] == 1).sum()), len(own))
-            for depth in sorted(set(part["depth"].astype(int)))
-            for own in [part[part["depth"] == depth]]
-        }
-        for block, part in ended.groupby("block", sort=False)
-    }
+    by_block: dict[str, dict[int, tuple[int, int]]] = {}
+    for (block, layers), own in runs.groupby(["block", "layers"]):
+        by_block.setdefault(block, {})[int(layers)] = int(own["success"].sum()), len(own)
+    return {**by_block}
 
 
 def l50_text(success: Success) -> str:
@@ -261,8 +249,8 @@ def success_table(successes: SuccessByBlock) -> column.TextTable:
         | {str(depth): f"{success[depth][0]} of {success[depth][1]}" for depth in layers if depth in success}
         for block, success in successes.items()
     ]
-    columns = [
-        column.words("block", "block"),
+    shown = [
+        *columns("block"),
         *(column.words(str(depth), f"{count(depth)} layers") for depth in layers),
         column.words("l50", "L50", "layers at which half of the runs succeed, with a 95 % bootstrap interval"),
         column.words("rise", "where success rises with depth"),
@@ -270,43 +258,28 @@ def success_table(successes: SuccessByBlock) -> column.TextTable:
     note = (
         "Seeds that train, of those that ended. Success usually falls with depth; the last column names where it rises."
     )
-    return column.shown("thousand-success", "Success by depth", pd.DataFrame(records), columns, note=note)
+    return column.shown("thousand-success", "Success by depth", pd.DataFrame(records), shown, note=note)
 
 
 def success_picture(successes: SuccessByBlock) -> Picture:
     """The share of seeds that train against depth: a mark per block and depth with Wilson's interval."""
-    styles = styles_of(list(successes))
+    styles = drawing.styles(list(successes))
     layers = sorted({depth for success in successes.values() for depth in success})
-    alt = []
-    with settings():
-        figure, (axes,) = panels(1, 1, 2.8)
-        axes.axhline(TRAINABLE, color="#555555", linewidth=0.8, linestyle=":")
-        axes.annotate(
-            f"trains: {TRAINABLE:.0%}",
-            (1.01, TRAINABLE),
-            xycoords=axes.get_yaxis_transform(),
-            va="center",
-            fontsize=7.5,
-            color="#555555",
-        )
+    with drawing.sheet("Share of seeds that train, by depth", 2.8, styles) as sheet:
+        (axes,) = sheet.axes
+        drawing.level(axes, TRAINABLE, f"trains: {TRAINABLE:.0%}")
         for number, (block, success) in enumerate(successes.items()):
-            known = sorted(success)
-            at = [layers.index(depth) + dodge(number, len(successes), 0.2) for depth in known]
-            shares = [success[depth][0] / success[depth][1] for depth in known]
-            low, high = np.transpose([wilson(*success[depth]) for depth in known])
-            style = styles[block]
-            axes.plot(at, shares, color=style.colour, marker=style.marker, linestyle=style.dash, zorder=3)
-            intervals(axes, at, low, high, style)
-            alt += [f"{block}, {depth} layers: {success[depth][0]} of {success[depth][1]}" for depth in known]
+            at = [layers.index(depth) + drawing.dodge(number, len(successes), 0.2) for depth in sorted(success)]
+            shares = [Quantity("", k / n, *wilson(k, n), n) for _, (k, n) in sorted(success.items())]
+            drawing.line(axes, at, shares, styles[block])
         axes.set_xticks(range(len(layers)), [count(depth) for depth in layers])
         axes.set_ylim(-0.06, 1.06)
         axes.set_xlabel("layers (not to scale)")
         axes.set_ylabel("share of seeds that train")
-        title = "Share of seeds that train, by depth"
-        head(figure, title)
-        legend(figure, styles, lines=True)
-    runs = sorted({n for success in successes.values() for _, n in success.values()})
-    caption = f"Of {' or '.join(map(str, runs))} seeds; bars are Wilson's 95 % intervals. " + " ".join(
+    every = [(block, depth, k, n) for block, success in successes.items() for depth, (k, n) in sorted(success.items())]
+    alt = drawing.joined([f"{block}, {depth} layers: {k} of {n}" for block, depth, k, n in every], 40)
+    runs = " or ".join(map(str, sorted({n for *_, n in every})))
+    caption = f"Of {runs} seeds; bars are Wilson's 95 % intervals. " + " ".join(
         f"Rise with depth, {block}: {rise_text(success) or 'none'}." for block, success in successes.items()
     )
-    return Picture("thousand-success", title, f"Success by depth. {joined(alt, 40)}", caption, figure)
+    return sheet.picture("thousand-success", f"Success by depth. {alt}", caption)
