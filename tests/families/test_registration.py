@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from highway_bench.errors import BadInput, UnknownName
+from highway_bench.errors import BadInput
 from highway_bench.families import Site, families, make_family
 from highway_bench.network import build
 
@@ -62,11 +62,6 @@ def test_a_transformer_hands_its_options_down() -> None:
 def test_options_that_cannot_be(name: str, options: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         make_family(name, **options)
-
-
-def test_an_unknown_family_lists_near_ones() -> None:
-    with pytest.raises(UnknownName, match="did you mean transformer"):
-        make_family("transfomer")
 
 
 @pytest.mark.parametrize(

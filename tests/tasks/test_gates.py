@@ -99,16 +99,6 @@ def test_the_streams_change_is_the_branch_where_the_input_is_carried_whole() -> 
     assert values == pytest.approx({1: float(branch.norm() / x.norm())}, rel=1e-5)
 
 
-def test_networks_that_train_together_show_what_they_would_alone() -> None:
-    cells = [trained(dtype="float64", seed=seed, together=2) for seed in range(2)]
-    for outcome in TASK.measure(cells):
-        alone, result = by_place(run(outcome.cell)), by_place(outcome.measurements)
-        assert (result.pop(("together", "", 0.0)), alone.pop(("together", "", 0.0))) == (2, 1)
-        assert result.keys() == alone.keys()
-        for key, value in result.items():
-            assert value == (None if alone[key] is None else pytest.approx(alone[key], rel=1e-6, abs=1e-9))
-
-
 def test_a_network_that_goes_on_from_a_checkpoint_measures_its_start(tmp_path: Path) -> None:
     one = trained(steps=30)
     checkpoints = CheckpointFolder(tmp_path, {one: "key"})
@@ -192,11 +182,6 @@ def test_a_row_has_one_number_for_each_earlier_branch() -> None:
     assert [len(row) for row in end.values()] == [1, 2, 3]
     assert end[3] != pytest.approx([1 / 3] * 3, abs=1e-4)
     assert [sum(row) for row in samples(result, "mixing_share_end").values()] == pytest.approx([1, 1, 1], abs=1e-4)
-
-
-def test_deep_networks_have_rows_of_some_layers() -> None:
-    result = run(trained("residual", width=8, depth=30, steps=2))
-    assert list(samples(result, "mixing_start")) == [1, *range(3, 31, 3)]
 
 
 def test_numbers_that_are_not_finite_are_null() -> None:

@@ -26,6 +26,7 @@ from highway_bench.tasks.throughput import NotCompiled, ratio, step_measurements
 from tests.cells import cell
 
 TASK = tasks.get("throughput")
+pytestmark = pytest.mark.usefixtures("roofline")
 ON_GPU = {"gpu_time", "gpu_ratio", "clock_rate", "capped"}
 QUICK = {"seconds": 0.0, "samples": 3, "processes": 1, "limit": 0}
 
@@ -89,7 +90,12 @@ def samples_of(cell: Cell, seconds: list[float], **fields: Any) -> GroupTimes:
     return GroupTimes({cell: CellTimes(seconds, seconds, ones, ones, [0] * len(seconds))}, processes=1, **fields)
 
 
-def test_a_group_is_timed_in_turn(timed: list[Any], roofline: float) -> None:
+def figures(one: Cell, seconds: list[float], breaks: int = 0) -> dict[str, Any]:
+    """The measurements of a cell whose steps took these seconds, and the first one half a second."""
+    return by_name(step_measurements(TASK.prepare(one.but(mode="eager")), one, samples_of(one, seconds), 0.5, breaks))
+
+
+def test_a_group_is_timed_in_turn(timed: list[Any]) -> None:
     cells = [quick(block) for block in ("plain", "highway", "pre-norm")]
     outcomes = list(TASK.measure(cells))
     ((steps, restores),) = timed
@@ -102,7 +108,7 @@ def test_a_group_is_timed_in_turn(timed: list[Any], roofline: float) -> None:
         assert len(time.paired["yardstick"]) == len(time.paired["wall"]) == len(time.samples)
 
 
-def test_plain_is_timed_with_a_block_that_is_measured_alone(timed: list[Any], roofline: float) -> None:
+def test_plain_is_timed_with_a_block_that_is_measured_alone(timed: list[Any]) -> None:
     one = quick(width=50, nominal_width=71)
     time, plain = measured(one)["step_time"], plain_of(one)
     assert (plain.block, plain.width) == ("plain", 71)
@@ -110,7 +116,7 @@ def test_plain_is_timed_with_a_block_that_is_measured_alone(timed: list[Any], ro
     assert len(time.paired["plain"]) == len(time.samples)
 
 
-def test_several_processes_give_a_ratio_its_interval(roofline: float) -> None:
+def test_several_processes_give_a_ratio_its_interval() -> None:
     result = measured(quick(processes=2))
     assert set(result["step_time"].paired["process"]) == {0, 1}
     ratio = result["plain_ratio"]
@@ -164,7 +170,7 @@ def test_rounds_of_a_gpu_are_kept_with_the_cell() -> None:
     assert (result["capped"].value, result["capped"].message) == (1.0, "heat")
 
 
-def test_a_process_that_dies_costs_only_its_own_samples(monkeypatch: pytest.MonkeyPatch, roofline: float) -> None:
+def test_a_process_that_dies_costs_only_its_own_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Turns[Any]:
         raise RuntimeError("killed")
 
@@ -174,7 +180,7 @@ def test_a_process_that_dies_costs_only_its_own_samples(monkeypatch: pytest.Monk
     assert result["step_time"].message == "; ".join(["a process gave no samples: RuntimeError: killed"] * 2)
 
 
-def test_one_that_fails_drops_out_and_the_others_are_timed(timed: list[Any], raising: str, roofline: float) -> None:
+def test_one_that_fails_drops_out_and_the_others_are_timed(timed: list[Any], raising: str) -> None:
     cells = [quick(block) for block in ("plain", raising, "no-such-block", "highway")]
     outcomes: dict[str, Outcome] = {outcome.cell.block: outcome for outcome in TASK.measure(cells)}
     assert list(timed[0][0]) == [cells[0], cells[3], _timing.YARDSTICK]
@@ -188,7 +194,7 @@ def test_one_that_fails_drops_out_and_the_others_are_timed(timed: list[Any], rai
 
 
 def test_one_that_lacks_memory_beside_the_others_is_timed_after_them(
-    monkeypatch: pytest.MonkeyPatch, timed: list[Any], roofline: float
+    monkeypatch: pytest.MonkeyPatch, timed: list[Any]
 ) -> None:
     tries: list[str] = []
 
@@ -209,7 +215,7 @@ def test_one_that_lacks_memory_beside_the_others_is_timed_after_them(
     ]
 
 
-@pytest.mark.usefixtures("eager_backend", "roofline")
+@pytest.mark.usefixtures("eager_backend")
 def test_more_blocks_compile_in_one_group_than_torch_allows_forms_of_a_function() -> None:
     short = {"mode": "compile", "depth": 1, "phase": "forward"}
     cells = [quick(block_options={"gate_bias": -float(bias)}, **short) for bias in range(10)]
@@ -233,19 +239,17 @@ def test_what_makes_a_group() -> None:
         assert TASK.group(base.but(**other)) != TASK.group(base)
 
 
-def test_figures_from_known_samples(roofline: float) -> None:
+def test_figures_from_known_samples() -> None:
     """Ten samples of 1 … 10 ms, a floor of 1 ms."""
-    one = quick()
-    work = TASK.prepare(one)
     samples = [step / 1e3 for step in range(1, 11)]
-    result = by_name(step_measurements(work, one, samples_of(one, samples), first=0.5, breaks=0))
+    result = figures(quick(), samples)
     time = result["step_time"]
     assert (time.value, time.low, time.high) == pytest.approx((5.5e-3, 1.9e-3, 9.1e-3))
     assert time.samples == samples
     assert result["step_time_p99"].value == pytest.approx(9.91e-3)
     assert result["throughput"].value == pytest.approx(4 / 5.5e-3)
     assert result["throughput"].low == pytest.approx(4 / 9.1e-3)
-    assert result["flop_rate"].value == pytest.approx(4 * work.flops_per_item / 5.5e-3)
+    assert result["flop_rate"].value == pytest.approx(4 * TASK.prepare(quick()).flops_per_item / 5.5e-3)
     assert result["slowdown"].value == pytest.approx(5.5)
     assert result["roofline_share"].value == pytest.approx(1 / 5.5)
     assert result["first_step"].value == 0.5
@@ -256,12 +260,11 @@ def test_figures_from_known_samples(roofline: float) -> None:
 @pytest.mark.parametrize(("seconds", "share"), [(1.25e-3, 0.8), (0.96e-3, 1.0417), (0.95e-3, None), (1e-6, None)])
 @pytest.mark.parametrize("disturbed", [0, 17])
 def test_steps_that_are_faster_than_their_floor_have_no_share(
-    roofline: float, seconds: float, share: float | None, disturbed: int
+    seconds: float, share: float | None, disturbed: int
 ) -> None:
     """Also where other work makes most steps slow; shares are read at the fastest tenth."""
-    one = quick()
     times = [*[seconds] * 3, *[1.0] * disturbed]
-    result = by_name(step_measurements(TASK.prepare(one), one, samples_of(one, times), first=0.5, breaks=0))
+    result = figures(quick(), times)
     highest, least = result["roofline_share"].high, result["slowdown"].low
     assert (highest, least) == (pytest.approx((share, 1 / share), rel=1e-4) if share else (None, None))
     for metric in ("roofline_share", "slowdown"):
@@ -270,19 +273,14 @@ def test_steps_that_are_faster_than_their_floor_have_no_share(
     assert result["step_time"].value == np.median(times)
 
 
-def test_exactly_the_declared_metrics(roofline: float) -> None:
-    one = quick()
-    work = TASK.prepare(one)
-    eager = by_name(step_measurements(work, one, samples_of(one, [1.0]), 2.0, 0))
-    other = one.but(mode="compile")
-    compiled = by_name(step_measurements(work, other, samples_of(other, [1.0]), 2.0, 3))
-    declared = {metric.name for metric in TASK.metrics} - ON_GPU
-    assert set(compiled) == declared
-    assert declared - set(eager) == {"compile_time", "graph_breaks"}
-    assert (compiled["compile_time"].value, compiled["graph_breaks"].value) == (1.0, 3.0)
+def test_exactly_the_declared_metrics() -> None:
+    eager, compiled = figures(quick(), [0.2]), figures(quick(mode="compile"), [0.2], breaks=3)
+    assert set(compiled) == {metric.name for metric in TASK.metrics} - ON_GPU
+    assert set(compiled) - set(eager) == {"compile_time", "graph_breaks"}
+    assert (compiled["compile_time"].value, compiled["graph_breaks"].value) == (pytest.approx(0.3), 3.0)
 
 
-@pytest.mark.usefixtures("eager_backend", "roofline")
+@pytest.mark.usefixtures("eager_backend")
 def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took() -> None:
     eager, compiled = (
         by_name(outcome.measurements) for outcome in TASK.measure([quick(mode=mode) for mode in ("eager", "compile")])
@@ -294,7 +292,7 @@ def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took() -> None:
     assert measured(quick(family="bilstm", seq_len=3, mode="compile"))["graph_breaks"].value > 0
 
 
-@pytest.mark.usefixtures("eager_backend", "roofline")
+@pytest.mark.usefixtures("eager_backend")
 def test_a_compiled_group_has_a_new_cache_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """So what compiles takes a fresh machine's time."""
     seen: list[tuple[str | None, ...]] = []
@@ -318,7 +316,7 @@ def test_a_compiled_group_has_a_new_cache_on_disk(monkeypatch: pytest.MonkeyPatc
     assert set(seen[4:]) == {before}
 
 
-@pytest.mark.usefixtures("eager_backend", "roofline")
+@pytest.mark.usefixtures("eager_backend")
 @pytest.mark.parametrize(("mode", "extra"), [("eager", [("highway", 1)]), ("compile", [])])
 def test_the_first_cell_does_not_pay_for_the_process(
     monkeypatch: pytest.MonkeyPatch, mode: str, extra: list[tuple[str, int]]
@@ -350,8 +348,9 @@ def test_a_cell_that_only_claims_to_be_compiled_is_an_error(monkeypatch: pytest.
         measured(quick(mode="compile"))
 
 
-def test_the_measured_floor_is_a_floor() -> None:
-    """With the real roofline: a step takes longer than its floor, and both figures say the same."""
+def test_the_measured_floor_is_a_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step takes longer than its floor, and both figures say the same."""
+    monkeypatch.undo()  # so the roofline is the real one
     result = measured(quick("plain", phase="forward"))
     assert result["slowdown"].value > 1
     assert result["roofline_share"].value == pytest.approx(1 / result["slowdown"].value)

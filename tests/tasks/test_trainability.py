@@ -162,12 +162,6 @@ def test_one_seed_gives_one_run() -> None:
     assert losses(1) != losses(2)
 
 
-def test_the_order_of_batches_does_not_hang_on_the_block() -> None:
-    first, second = (TASK.prepare(trained(block)).training for block in ("plain", "highway"))
-    for _ in range(3):
-        assert torch.equal(next(first.batches), next(second.batches))
-
-
 SMALL = {"size": 40, "test_size": 20, "length": 6}
 
 
