@@ -65,10 +65,13 @@ def test_the_best_trials_hyper_parameters_win(search: dict[str, Any]) -> None:
         }
         return TASK.resolve(one, ends)
 
+    def run_of(trial: Cell) -> Cell:
+        rates = {"rates": search["rates"]} if "rates" in search else {}
+        return trial.but(trial=None, seed=4, recipe={**trial.recipe, **rates})
+
     nothing = [None] * (len(trials) - 2)
-    assert chosen(0.3, 0.2, *nothing) == trials[1].but(trial=None, seed=4)
-    slowest = min(trials, key=lambda trial: trial.recipe["rate"])
-    assert chosen(None, None, *nothing) == slowest.but(trial=None, seed=4)
+    assert chosen(0.3, 0.2, *nothing) == run_of(trials[1])
+    assert chosen(None, None, *nothing) == run_of(min(trials, key=lambda trial: trial.recipe["rate"]))
 
 
 def test_where_nothing_is_searched_nothing_is_needed() -> None:
