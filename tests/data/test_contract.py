@@ -24,8 +24,9 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
 CASES = [(name, {}) for name in datasets] + list(VARIANTS.items())
 
 
-@pytest.fixture(params=CASES, ids=lambda case: case[0] + ("*" if case[1] else ""))
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: case[0] + ("*" if case[1] else ""))
 def dataset(request: pytest.FixtureRequest) -> DataSet:
+    """All tests of one set run after each other, because two generated sets at most are kept."""
     name, options = request.param
     needed = [option for option, default in datasets.get(name).options.items() if default is dataclasses.MISSING]
     if needed and not options:

@@ -122,7 +122,7 @@ def test_without_files_and_network_one_line_says_what_to_do(nowhere: Path, monke
 def table(counts: tuple[int, ...], value: int) -> tuple[np.ndarray, np.ndarray]:
     """Made images, all of one value, with the given counts of digits; labels are strings, as OpenML's are."""
     labels = np.repeat(np.arange(10), counts)
-    return np.full((len(labels), 784), value), labels.astype(str)
+    return np.full((len(labels), 784), value, np.uint8), labels.astype(str)
 
 
 def test_openmls_table_is_parted_into_training_and_test(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
