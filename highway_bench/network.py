@@ -20,8 +20,8 @@ from highway_bench.data import DataSet, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import CHANGES, AnyLayer, Change, Family, Site, as_family
 from highway_bench.families.causality import looks_ahead
-from highway_bench.families.direct import DirectParts
 from highway_bench.families.padding import ReadsLengths, lengths_of, real_mask, real_steps, set_lengths
+from highway_bench.families.parts import DirectParts
 from highway_bench.families.seeding import seeded
 from highway_bench.measure.precision import cast, torch_dtype
 from highway_bench.options import check_whole, with_near_names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -71,14 +72,9 @@ def test_rows_of_an_image_are_its_steps() -> None:
 
 def test_position_codes_are_the_papers() -> None:
     codes = PositionCodes(6, 4)(torch.zeros(1, 6, 4))[0]
-    for step in range(6):
-        expected = [
-            torch.sin(torch.tensor(step / 1.0)),
-            torch.cos(torch.tensor(step / 1.0)),
-            torch.sin(torch.tensor(step / 100.0)),
-            torch.cos(torch.tensor(step / 100.0)),
-        ]
-        torch.testing.assert_close(codes[step], torch.stack(expected))
+    for step, code in enumerate(codes):
+        expected = [way(step / size) for size in (1, 100) for way in (math.sin, math.cos)]
+        torch.testing.assert_close(code, torch.tensor(expected))
     assert not list(PositionCodes(6, 4).parameters())
     assert PositionCodes(6, 5)(torch.zeros(2, 4, 5)).shape == (2, 4, 5)  # an odd width, and fewer steps
 
@@ -88,15 +84,9 @@ def test_a_family_that_sees_no_order_gets_it_from_the_codes() -> None:
     x = torch.rand(2, 12, 2)
     turned = x.flip(1)
     for family in ("attention", "transformer"):
-        net = build("residual", family, width=8, depth=1, dataset=dataset, seed=1)
+        net: Any = build("residual", family, width=8, depth=1, dataset=dataset, seed=1)
         assert not torch.allclose(net(x), net(turned), atol=1e-4)
-        blind = Network(
-            cast(nn.Sequential, net.stem)[0],
-            net.body,
-            net.head,  # type: ignore[arg-type]
-            pool_steps=True,
-            padded=False,
-        )
+        blind = Network(net.stem[0], net.body, net.head, pool_steps=True, padded=False)
         torch.testing.assert_close(blind(x), blind(turned), atol=1e-5, rtol=1e-4)
 
 
@@ -116,18 +106,17 @@ def test_a_scalar_answer_is_one_number_an_item() -> None:
 
 
 def test_ends_start_by_their_fans() -> None:
-    mnist = make_dataset("mnist-5k")
-    layer = cast(nn.Sequential, build_stem(mnist, make_family("dense"), 64))[1]
-    assert float(cast(Tensor, layer.weight).detach().std()) == pytest.approx((2 / 784) ** 0.5, rel=0.05)
-    assert not cast(Tensor, layer.bias).any()
-    answer = cast(nn.Sequential, build_head(mnist, make_family("dense"), 640))[0]
-    assert float(cast(Tensor, answer.weight).detach().std()) == pytest.approx((2 / 650) ** 0.5, rel=0.05)
+    mnist, family = make_dataset("mnist-5k"), make_family("dense")
+    layer, answer = cast(Any, build_stem(mnist, family, 64))[1], cast(Any, build_head(mnist, family, 640))[0]
+    assert float(layer.weight.detach().std()) == pytest.approx((2 / 784) ** 0.5, rel=0.05)
+    assert float(answer.weight.detach().std()) == pytest.approx((2 / 650) ** 0.5, rel=0.05)
+    assert not layer.bias.any()
 
 
 def test_the_stem_and_head_do_not_hang_on_the_block() -> None:
     """One seed gives every block the same stem, so that a comparison starts from the same features."""
     first, second = (
-        build(block, "dense", width=8, depth=2, dataset="digits", seed=4) for block in ("plain", "highway-free")
+        cast(Any, build(block, "dense", width=8, depth=2, dataset="digits", seed=4)).stem
+        for block in ("plain", "highway-free")
     )
-    same = zip(cast(nn.Module, first.stem).parameters(), cast(nn.Module, second.stem).parameters(), strict=True)
-    assert all(torch.equal(a, b) for a, b in same)
+    assert all(map(torch.equal, first.parameters(), second.parameters()))

@@ -8,8 +8,7 @@ import pytest
 from optuna.distributions import FloatDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from highway_bench.errors import UnknownName
-from highway_bench.tuning import FIGURE_1, PairedSampler, Space, draw_trials, get_space, grid_trials, new_study, winner
+from highway_bench.tuning import FIGURE_1, PairedSampler, Space, draw_trials, grid_trials, new_study, winner
 
 ALL = FIGURE_1.priors
 
@@ -93,9 +92,3 @@ def test_the_winner(losses: tuple[float | None, ...], number: int) -> None:
     assert winner(study).number == number
     if any(loss is not None for loss in losses):
         assert study.best_value == min(math.inf if loss is None else loss for loss in losses)
-
-
-def test_spaces_have_names() -> None:
-    assert get_space("figure-1") is FIGURE_1
-    with pytest.raises(UnknownName, match="figure-1"):
-        get_space("figure1")

@@ -12,7 +12,7 @@ from torch import nn
 from highway_bench.cell import StartName
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.families import Family, Init, Site
-from highway_bench.families.direct import DirectParts
+from highway_bench.families.parts import DirectParts
 from highway_bench.registry import FIRST_VERSION, Registry
 
 BlockGroup = Literal["core", "modern", "control", "own"]

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from highway_bench.by_value import MAIN, name_of, place_of, reference_to
 from highway_bench.errors import USER_ERRORS, BadInput
-from highway_bench.families._site import Kind, Site
+from highway_bench.families._site import Kind, Site, shape_of
 from highway_bench.families.base import Family, Transform, families
 from highway_bench.families.own_layer import (
     MAKE_INPUTS,
@@ -24,7 +24,6 @@ from highway_bench.families.own_layer import (
     fill_lazy,
     further_inputs,
     reason,
-    shape_of,
     without_dropout,
 )
 from highway_bench.families.probing import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -18,6 +19,13 @@ CHANGES: tuple[Change, ...] = ("plain", "pad", "subsample", "project")
 InitialBias = float | Literal["auto", "published"]
 
 FEATURE_AXIS: dict[Kind, int] = {"vector": -1, "sequence": -1, "image": -3}
+
+
+def shape_of(kind: Kind, width: int, positions: Sequence[int], batch: int = 2) -> tuple[int, ...]:
+    """The shape of an input: ``positions`` are the steps of a sequence, the height and width of an image, or none."""
+    shape = [batch, *positions]
+    shape.insert(len(shape) + 1 + FEATURE_AXIS[kind], width)
+    return tuple(shape)
 
 
 @dataclass(frozen=True)

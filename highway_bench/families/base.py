@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.errors import BadInput
-from highway_bench.families._site import FEATURE_AXIS, Gate, Kind, Site
+from highway_bench.families._site import FEATURE_AXIS, Gate, Kind, Site, shape_of
 from highway_bench.families.init import Init, init_map_
 from highway_bench.families.parts import Carry, FixedScale, Maps, PositionRms, init_gates_
 from highway_bench.registry import FIRST_VERSION, Registry
@@ -153,12 +153,7 @@ class Family(ABC):
         self, batch: int, width: int, *, seq_len: int | None = None, generator: torch.Generator | None = None
     ) -> Tensor:
         """A standard-normal input: (batch, width), (batch, steps, width) or (batch, width, side, side)."""
-        shape: dict[Kind, tuple[int, ...]] = {
-            "vector": (batch, width),
-            "sequence": (batch, seq_len or EXAMPLE_STEPS, width),
-            "image": (batch, width, EXAMPLE_SIDE, EXAMPLE_SIDE),
-        }
-        return torch.randn(shape[self.kind], generator=generator)
+        return torch.randn(shape_of(self.kind, width, self.example_positions(seq_len), batch), generator=generator)
 
     def small_example(self, batch: int, width: int, *, generator: torch.Generator | None = None) -> Tensor:
         """An example of few positions, on which a stack is tried."""

@@ -19,7 +19,7 @@ from torch.nn.parameter import is_lazy
 
 from highway_bench.by_value import defined_near, name_of
 from highway_bench.errors import USER_ERRORS, BadInput
-from highway_bench.families._site import FEATURE_AXIS, Kind
+from highway_bench.families._site import Kind
 from highway_bench.terminal import prints_to_stderr
 
 Factory = Callable[[int], nn.Module | Sequence[nn.Module]]
@@ -238,10 +238,3 @@ def reason(error: BaseException) -> str:
     text = " ".join(str(error).split())
     cut = text if len(text) <= MOST_REASON else f"{text[: MOST_REASON - 1]}…"
     return f"{type(error).__name__}: {cut}" if cut else type(error).__name__
-
-
-def shape_of(kind: Kind, width: int, positions: Sequence[int], batch: int = 2) -> tuple[int, ...]:
-    """The shape of an input: ``positions`` are the steps of a sequence, the height and width of an image, or none."""
-    shape = [batch, *positions]
-    shape.insert(len(shape) + 1 + FEATURE_AXIS[kind], width)
-    return tuple(shape)

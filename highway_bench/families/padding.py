@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from torch import Tensor
 
 from highway_bench.data.base import PADDING
-from highway_bench.families.direct import DirectParts
+from highway_bench.families.parts import DirectParts
 
 
 class ReadsLengths(DirectParts):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,6 @@ from torch.nn.parameter import is_lazy
 
 from highway_bench.errors import BadInput
 from highway_bench.families._site import FEATURE_AXIS, Gate, Kind, Site
-from highway_bench.families.direct import DirectParts
 from highway_bench.families.init import init_gate_
 
 
@@ -31,6 +31,25 @@ def trained_numbers(module: nn.Module) -> dict[int, int]:
     if any(map(is_lazy, trained)):
         raise BadInput(f"the parameters of a {type(module).__name__} have no shape before its first call")
     return {id(one): one.numel() * (2 if one.is_complex() else 1) for one in trained}
+
+
+class DirectParts(nn.Module):
+    """A module whose parts are attributes of the instance as well, so that they are found without torch's
+    ``__getattr__``.
+
+    torch keeps the parts of a module in a dictionary of their own, which Python searches by ``nn.Module.__getattr__``.
+    That costs about as much as the call of a part: 5 % of a step of plain layers of 50 units. The attributes follow
+    parts that are assigned, replaced or deleted.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if isinstance(value, nn.Module) or name in self.__dict__:
+            self.__dict__[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        self.__dict__.pop(name, None)
 
 
 class Maps(DirectParts):

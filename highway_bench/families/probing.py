@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from highway_bench.errors import USER_ERRORS, BadInput
-from highway_bench.families._site import Kind
+from highway_bench.families._site import Kind, shape_of
 from highway_bench.families.own_layer import (
     Adapted,
     Factory,
@@ -26,7 +26,6 @@ from highway_bench.families.own_layer import (
     further_inputs,
     own_dtype,
     reason,
-    shape_of,
     without_dropout,
 )
 from highway_bench.families.parts import trained_numbers

@@ -23,7 +23,7 @@ import math
 import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 SECONDS, ROUNDS, PROCESSES, PRECISION, LIMIT = 0.5, 20, 3, 0.03, 1.0  # defaults of recipe words
 LARGEST_SHARE = 1.05  # of the roofline: noise of the roofline explains a share up to this
+SPREAD = [10, 50, 90]  # percentiles: a value and its bounds are the second, the first and the third
 RATES = ("matmul_rate", "conv_rate", "copy_rate")  # of the device, see Roofline
 
 
@@ -231,17 +232,9 @@ def step_measurements(
     floor = roofline.floor(flops, work.least_bytes())
     samples = group.cells[cell]
     times = np.asarray(samples.seconds)
-    low, middle, high = (float(value) for value in np.percentile(times, [10, 50, 90]))
+    percentiles = np.percentile(times, SPREAD)
     measured = [
-        Measurement(
-            metric="step_time",
-            value=middle,
-            low=low,
-            high=high,
-            samples=samples.seconds,
-            paired=samples.paired,
-            message=remark(group),
-        ),
+        spread("step_time", percentiles, samples=samples.seconds, paired=samples.paired, message=remark(group)),
         ratio("plain_ratio", samples.ratio(samples.plain), group),
         ratio("yardstick_ratio", samples.ratio(samples.yardstick), group),
         Measurement(metric="step_time_p99", value=float(np.percentile(times, 99))),
@@ -258,9 +251,9 @@ def step_measurements(
     if cell.device == "cuda" and (reason := SLEEP.lack):
         measured += [Measurement(metric=name, value=None, message=reason) for name in ("gpu_time", "clock_rate")]
     if EXECUTION_MODES[cell.mode].compiles:
-        stale = CLEAR_CACHES.lack
+        stale, compiling = CLEAR_CACHES.lack, max(0.0, first - float(percentiles[1]))
         measured += [
-            Measurement(metric="compile_time", value=None if stale else max(0.0, first - middle), message=stale),
+            Measurement(metric="compile_time", value=None if stale else compiling, message=stale),
             Measurement(metric="graph_breaks", value=breaks, message=COUNTERS.lack),
         ]
     return measured
@@ -279,13 +272,12 @@ def remark(group: GroupTimes) -> str | None:
 def on_gpu(samples: CellTimes, group: GroupTimes) -> Iterator[Measurement]:
     """The metrics that only a GPU has: GPU time, its ratio to plain's, the clock rate and the rounds that capped it."""
     if samples.gpu:
-        low, middle, high = (float(value) for value in np.percentile(samples.gpu, [10, 50, 90]))
-        paired: dict[str, Sequence[float]] = {"process": samples.process, "plain": samples.plain_gpu}
-        yield Measurement(metric="gpu_time", value=middle, low=low, high=high, samples=samples.gpu, paired=paired)
+        paired = {"process": samples.process, "plain": samples.plain_gpu}
+        yield spread("gpu_time", np.percentile(samples.gpu, SPREAD), samples=samples.gpu, paired=paired)
         yield ratio("gpu_ratio", ratio_over_processes(samples.gpu, samples.plain_gpu, samples.process), group)
     if samples.clock_rate:
-        low, middle, high = (float(value) for value in np.percentile(samples.clock_rate, [10, 50, 90]))
-        yield Measurement(metric="clock_rate", value=middle, low=low, high=high, count=len(samples.clock_rate))
+        rates = np.percentile(samples.clock_rate, SPREAD)
+        yield spread("clock_rate", rates, count=len(samples.clock_rate))
         capped = None if group.unread else float(group.capped)
         message = f"not read: {group.unread}" if group.unread else ", ".join(sorted(group.caps)) or None
         yield Measurement(metric="capped", value=capped, message=message)
@@ -304,10 +296,15 @@ def ratio(metric: str, estimate: IntervalEstimate, group: GroupTimes) -> Measure
     return Measurement(metric=metric, value=estimate.value, low=low, high=high, count=estimate.n, message=message)
 
 
+def spread(metric: str, percentiles: Array, **fields: Any) -> Measurement:
+    """The measurement of values with these ``percentiles``, which are those of ``SPREAD``."""
+    low, middle, high = map(float, percentiles)
+    return Measurement(metric=metric, value=middle, low=low, high=high, **fields)
+
+
 def rate(metric: str, amount: float, times: Array) -> Measurement:
     """``amount`` a second: median, p10 and p90 over steps that took ``times`` seconds."""
-    low, middle, high = (float(value) for value in amount / np.percentile(times, [90, 50, 10]))
-    return Measurement(metric=metric, value=middle, low=low, high=high)
+    return spread(metric, amount / np.percentile(times, SPREAD[::-1]))
 
 
 def against_floor(floor: float, times: Array) -> list[Measurement]:
@@ -317,8 +314,8 @@ def against_floor(floor: float, times: Array) -> list[Measurement]:
     can only make a step slower, so the floor is then wrong for all steps.
     """
     share = rate("roofline_share", floor, times)
-    low, middle, high = (float(value) for value in np.percentile(times, [10, 50, 90]) / floor)
-    slowdown = Measurement(metric="slowdown", value=middle, low=low, high=high)
+    multiples = np.percentile(times, SPREAD) / floor
+    slowdown, low = spread("slowdown", multiples), float(multiples[0])
     if 1 / low <= LARGEST_SHARE:
         return [share, slowdown]
     reason = (

@@ -1,4 +1,4 @@
-"""The published convolutional networks: what they hold and cost, where their layers stand, and what they refuse."""
+"""The published networks: what they hold and cost, where their layers stand, what they refuse, and their cells."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from torch import Tensor, nn
 
 from highway_bench.architectures import architectures
 from highway_bench.blocks import blocks
-from highway_bench.errors import BadInput
+from highway_bench.errors import BadInput, UnknownName
+from highway_bench.execution.key import modules_of
 from highway_bench.families import make_family
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import Stack
 from highway_bench.stem_head import Incompatible
+from highway_bench.tasks import Skip
+from highway_bench.tasks.architecture_network import cell_network
+from tests.cells import cell, on_digits
 from tests.combinations import CORE, can_join
 
 NORMED: Mapping[str, Any] = {"branch_norm": True, "norm_kind": "batch"}
@@ -37,12 +41,14 @@ NETS = {
     "ResNet-18 A": ("imagenet-resnet", "residual", 64, 8, NORMED, 11_515_688, 1_794_805_760),
     "ResNet-18 B": ("imagenet-resnet-b", "residual", 64, 8, NORMED, 11_689_512, 1_814_073_344),
     "VGG-16": ("vgg", "plain", 64, 9, {}, 138_357_544, 15_470_264_320),
+    "lecture 20": ("stemless", "highway", 784, 20, {}, 24_625_450, None),
     "VGG-19": ("vgg", "plain", 64, 12, {}, 143_667_240, 19_632_062_464),
 }
 
 
 def family_of(architecture: str, options: Mapping[str, Any]) -> Any:
-    return make_family("conv" if architecture in ("conv-highway", "vgg") else "conv-pair", **options)
+    convolutions = "conv" if architecture in ("conv-highway", "vgg") else "conv-pair"
+    return make_family("dense" if architecture == "stemless" else convolutions, **options)
 
 
 @pytest.mark.parametrize("net", NETS)
@@ -152,3 +158,31 @@ def test_what_cannot_be(name: str, words: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=f"^the {name} architecture {says}") as caught:
         architectures.get(name).build("plain", family, **{"width": 4, "depth": 8, **words})
     assert isinstance(caught.value, Incompatible) == says.startswith("takes")  # a run skips these cells
+
+
+def test_the_lectures_network_has_its_inputs_width_and_vectors_alone() -> None:
+    stemless = architectures.get("stemless")
+    network = stemless.build("plain", make_family("dense"), width=784, depth=1, seed=5)
+    assert network(torch.randn(2, 1, 28, 28)).shape == (2, 10)
+    with pytest.raises(BadInput, match="784"):
+        stemless.build("highway", make_family("dense"), width=50, depth=2)
+    with pytest.raises(Incompatible, match="'conv' on inputs"):
+        stemless.build("highway", make_family("conv"), width=784, depth=2)
+    with pytest.raises(Incompatible, match="'dense' on inputs of shape"):
+        stemless.build("highway", make_family("dense"), width=8, depth=2, inputs=(4, 2))
+
+
+@pytest.mark.parametrize("name", architectures.names())
+def test_a_cells_key_has_the_source_of_its_architecture(name: str) -> None:
+    assert architectures.module_of(name) in modules_of(on_digits(layout=name))
+
+
+def test_a_cell_names_its_architecture() -> None:
+    one = on_digits(dataset="mnist", width=784, layout="stemless")
+    assert type(cell_network(one)[0]) is nn.Flatten
+    last = cell("trainability", "plain", "bilstm", dataset="adding", seq_len=6, layout="last-step")
+    assert cell_network(last)(torch.randn(2, 6, 2)).shape == (2,)
+    with pytest.raises(Skip, match="takes families of vectors on images, not 'conv'"):
+        cell_network(one.but(family="conv"))
+    with pytest.raises(UnknownName, match="architecture"):
+        cell_network(one.but(recipe={"layout": "stemles"}))

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from highway_bench.data import Data, DataSet, Split, datasets, make_dataset
+from highway_bench.data import Data, DataSet, datasets, make_dataset
 from highway_bench.errors import BadInput
 
 # Every set by its defaults, and options that reach further parts of it. With every training word known and nothing
@@ -24,8 +24,9 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
 CASES = [(name, {}) for name in datasets] + list(VARIANTS.items())
 
 
-@pytest.fixture(params=CASES, ids=lambda case: case[0] + ("*" if case[1] else ""))
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: case[0] + ("*" if case[1] else ""))
 def dataset(request: pytest.FixtureRequest) -> DataSet:
+    """All tests of one set run after each other, because two generated sets at most are kept."""
     name, options = request.param
     needed = [option for option, default in datasets.get(name).options.items() if default is dataclasses.MISSING]
     if needed and not options:
@@ -55,52 +56,42 @@ def shares(targets: Tensor, outputs: int) -> Tensor:
     )
 
 
-def test_shapes_and_ranges(dataset: DataSet) -> None:
+INPUTS = {"image": torch.float32, "series": torch.float32, "tokens": torch.int64}
+
+
+def test_inputs(dataset: DataSet) -> None:
     data = dataset.load()
     assert isinstance(data, Data)
-    for split in data:
-        assert isinstance(split, Split)
-        assert len(split.inputs) == len(split.targets) > 0
-        assert tuple(split.inputs.shape[1:]) == dataset.input_shape
-        assert split.inputs.is_contiguous()
-        match dataset.input_kind:
-            case "image":
-                assert split.inputs.dtype == torch.float32
-                assert split.inputs.min() == 0
-                assert split.inputs.max() == 1
-            case "series":
-                assert split.inputs.dtype == torch.float32
-                assert split.inputs.isfinite().all()
-            case "tokens":
-                assert split.inputs.dtype == torch.int64
-                assert split.inputs.min() >= 0
-                assert dataset.vocabulary is not None
-                assert split.inputs.max() < dataset.vocabulary
+    for inputs, targets in data:
+        assert len(inputs) == len(targets) > 0
+        assert inputs.shape[1:] == dataset.input_shape
+        assert inputs.is_contiguous()
+        assert inputs.dtype == INPUTS[dataset.input_kind]
+        if dataset.input_kind == "image":
+            assert (inputs.min(), inputs.max()) == (0, 1)
+        assert inputs.isfinite().all()
+    assert (dataset.vocabulary is not None) == (dataset.input_kind == "tokens")
+    if dataset.vocabulary is not None:
+        assert all(0 <= split.inputs.min() <= split.inputs.max() < dataset.vocabulary for split in data)
+    padded = dataset.input_kind == "tokens" and bool((data.train.inputs == 0).any())
+    assert padded == dataset.padded
+    if dataset.padded:  # after the words
+        padding = data.train.inputs == 0
+        assert (padding[:, 1:] >= padding[:, :-1]).all()
+
+
+def test_targets(dataset: DataSet) -> None:
+    for inputs, targets in dataset.load():
+        assert targets.dtype == (torch.float32 if dataset.target_kind == "scalar" else torch.int64)
+        assert targets.shape == (inputs.shape if dataset.target_kind == "token" else inputs.shape[:1])
         match dataset.target_kind:
             case "scalar":
-                assert split.targets.dtype == torch.float32
-                assert split.targets.shape == (len(split.inputs),)
                 assert dataset.outputs == 1
             case "class":
-                assert split.targets.dtype == torch.int64
-                assert split.targets.shape == (len(split.inputs),)
-                assert split.targets.unique().tolist() == list(range(dataset.outputs))
+                assert targets.unique().tolist() == list(range(dataset.outputs))
             case "token":
-                assert split.targets.dtype == torch.int64
-                assert split.targets.shape == split.inputs.shape
-                asked = split.targets[split.targets != -100]
+                asked = targets[targets != -100]
                 assert 0 <= asked.min() <= asked.max() < dataset.outputs
-
-
-def test_only_tokens_have_a_vocabulary(dataset: DataSet) -> None:
-    assert (dataset.vocabulary is not None) == (dataset.input_kind == "tokens")
-
-
-def test_padding_is_where_it_is_said_to_be(dataset: DataSet) -> None:
-    if dataset.input_kind == "tokens":
-        assert bool((dataset.load().train.inputs == 0).any()) == dataset.padded
-    else:
-        assert not dataset.padded
 
 
 def test_no_class_is_rare(dataset: DataSet) -> None:
@@ -154,10 +145,7 @@ def test_the_same_seed_gives_the_same_data(dataset: DataSet) -> None:
 def test_every_entry_says_what_it_is(name: str) -> None:
     spec = datasets.get(name)
     assert spec.name == name
-    assert spec.summary
-    assert spec.source
-    assert spec.cls.__doc__
-    assert issubclass(spec.cls, DataSet)
+    assert all((spec.summary, spec.source, spec.cls.__doc__))
     assert spec.cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert spec.options.keys() == {item.name for item in dataclasses.fields(spec.cls)}
     assert datasets.module_of(name).startswith("highway_bench.data.")

@@ -11,13 +11,6 @@ from highway_bench.data._files import find_folder
 from highway_bench.errors import BadInput
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "highway_bench"
-
-
 def test_no_folder_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
     assert data_folder() is None
@@ -52,10 +45,12 @@ def test_the_cache_follows_the_platform(tmp_path: Path, monkeypatch: pytest.Monk
     assert cache_folder() == tmp_path / "other" / "highway_bench"
 
 
-def test_the_named_folder_comes_before_the_cache(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_named_folder_comes_before_the_cache(
+    nowhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given = tmp_path / "given"
     assert find_folder("mnist", ["a", "b"]) is None
-    for folder in (cache / "mnist", given, given / "mnist"):  # each is preferred to those before
+    for folder in (nowhere / "mnist", given, given / "mnist"):  # each is preferred to those before
         folder.mkdir(parents=True)
         (folder / "b").write_text("")
         monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(given) if given.is_dir() else "")

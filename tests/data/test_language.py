@@ -1,12 +1,11 @@
-"""Language: where the text comes from, its rows, its split, and input that is no text."""
+"""Language: where the text comes from, its rows, its split, input that is no text, and the n-grams of its target."""
 
 from __future__ import annotations
 
 import math
-import sys
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from highway_bench.data._next_byte import witten_bell_loss
 from highway_bench.data._texts import MOST_TEST_BYTES, split_text, text_parts
 from highway_bench.data.language import Language
 from highway_bench.errors import BadInput
-from highway_bench.success.judging import THRESHOLD, success_loss
 
 LINES = "".join(f"line {number} of a text\n" for number in range(40))
 
@@ -85,38 +83,20 @@ def test_a_repeated_text_and_an_empty_one_are_left_out(tmp_path: Path) -> None:
     assert text_of(make_dataset("language", path=str(tmp_path))) == b"first\nsecond"
 
 
-@pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[Any]], None]:
-    """Hugging Face's library with one set of one column ``words``."""
-
-    class Table(dict[str, list[Any]]):
-        column_names = ("words",)
-
-    def hold(texts: list[Any]) -> None:
-        module = ModuleType("datasets")
-        module.load_dataset = lambda path, config, *, split: Table(words=texts)  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "datasets", module)
-
-    return hold
-
-
-def test_a_set_of_the_hub(library: Callable[[list[Any]], None]) -> None:
-    library(["one", "two", "one", "drei\ud800"])
-    assert text_of(make_dataset("language", hub="made/1", text_column="words")) == b"one\ntwo\ndrei?"
-    library(["one", None])
+def test_a_set_of_the_hub(hub: Callable[..., str]) -> None:
+    path = hub(train={"words": ["one", "two", "one", "drei\ud800"]})
+    assert text_of(make_dataset("language", hub=path, text_column="words")) == b"one\ntwo\ndrei?"
+    path = hub(train={"words": ["one", None]})
     with pytest.raises(BadInput, match="words"):
-        make_dataset("language", hub="made/2", text_column="words").load()
+        make_dataset("language", hub=path, text_column="words").load()
     with pytest.raises(BadInput, match="no column"):
-        make_dataset("language", hub="made/3").load()
+        make_dataset("language", hub=path).load()
 
 
 def test_reference_scores(tmp_path: Path) -> None:
     dataset = of_text(LINES, tmp_path)
-    train, test = split_text(LINES.encode())
-    assert dataset.reference_loss == witten_bell_loss(train, test, 3)
+    assert dataset.reference_loss == witten_bell_loss(*split_text(LINES.encode()), 3)
     assert dataset.reference_loss < dataset.chance_loss < math.log(256)
-    assert success_loss(dataset.chance_loss, dataset.reference_loss, THRESHOLD) == dataset.reference_loss
-    assert success_loss(dataset.chance_loss, dataset.reference_loss, 0.5) == 0.5 * dataset.chance_loss
 
 
 @pytest.mark.parametrize("text", ["", "x" * 100])
@@ -133,3 +113,39 @@ def test_a_path_without_text(tmp_path: Path) -> None:
     (tmp_path / "image.png").write_bytes(b"text\x89PNG")
     with pytest.raises(BadInput, match=r"image\.png"):
         make_dataset("language", path=str(tmp_path)).load()
+
+
+# ------------------------------------------------------------------------------------------------------- byte n-grams
+
+TRAIN = b"the cat sat on the mat, and the rat sat on that cat\n"
+
+
+def by_dictionaries(train: bytes, test: bytes, order: int) -> float:
+    """The mean loss of the model as its equation is written, one byte after the other."""
+    counts: dict[bytes, Counter[int]] = defaultdict(Counter)
+    for n in range(1, order + 1):
+        for end in range(n - 1, len(train)):
+            counts[train[end - n + 1 : end]][train[end]] += 1
+
+    def chance(byte: int, before: bytes) -> float:
+        shorter = chance(byte, before[1:]) if before else 1 / 256
+        here = counts.get(before)
+        return (here[byte] + len(here) * shorter) / (here.total() + len(here)) if here else shorter
+
+    return -sum(math.log(chance(test[i], test[max(0, i - order + 1) : i])) for i in range(len(test))) / len(test)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+@pytest.mark.parametrize("test", [b"a", b"that hat sat", b"xyz the \xff", bytes(range(256))])
+def test_the_loss_is_that_of_dictionaries(test: bytes, order: int) -> None:
+    assert witten_bell_loss(TRAIN, test, order) == pytest.approx(by_dictionaries(TRAIN, test, order), rel=1e-12)
+
+
+@pytest.mark.parametrize("train", [b"a", b"ab"])
+def test_a_training_text_may_be_shorter_than_the_order(train: bytes) -> None:
+    assert witten_bell_loss(train, b"abc", 4) == pytest.approx(by_dictionaries(train, b"abc", 4), rel=1e-12)
+
+
+def test_bits_per_byte_of_the_film_reviews(reviews: DataSet) -> None:
+    assert isinstance(reviews, Language)
+    assert witten_bell_loss(*text_parts(reviews.source), 3) / math.log(2) == pytest.approx(2.93, abs=0.005)

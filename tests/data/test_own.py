@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from highway_bench.data import _own, batches, make_dataset, read_own
@@ -22,10 +22,7 @@ IMAGES = torch.randint(0, 256, (40, 5, 5), dtype=torch.uint8)
 BITS = (X[:, :3] > 0).float()
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Copies go to a folder of this test."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("nowhere")  # copies go to a folder of the test
 
 
 def read(given: Any, **options: Any) -> Batches:
@@ -106,7 +103,7 @@ def test_kinds_by_type_shape_and_values(name: str) -> None:
     assert logits.grad is not None
     assert 0 < dataset.chance_loss < 3
     if name == "pixels":
-        assert float(train.inputs.max()) <= 1
+        assert max(float(split.inputs.max()) for split in dataset.load()) == pytest.approx(float(IMAGES.max()) / 255)
         assert train.inputs.shape[1:] == (1, 5, 5)
 
 
@@ -187,17 +184,23 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_taken_is_one_line_with_the_cure(name: str) -> None:
     given, says = REFUSED[name]
-    with pytest.raises(BadInput, match=f"^data 'mine'.*{says}") as raised:
+    with pytest.raises(BadInput, match=f"^data 'mine'.*{says}.*$"):
         read_own(given, "mine")
-    assert "\n" not in str(raised.value)
 
 
-def test_a_kind_that_does_not_fit() -> None:
-    for given, target, says in (
-        ((X, X[:, 0]), "classes", "class"),
-        ((X, X[:, :2]), "labels", "labels"),
-        ((X, Y), "tokens", "token"),
-        ((X, Y), "words", "words"),
-    ):
-        with pytest.raises(BadInput, match=says):
-            read_own(given, "mine", target=target)
+@pytest.mark.parametrize(
+    ("y", "target", "says"),
+    [
+        (X[:, 0], "classes", "class"),
+        (X[:, :2], "labels", "labels"),
+        (Y, "tokens", "token"),
+        (Y, "words", "words"),
+    ],
+)
+def test_a_kind_that_does_not_fit(y: Tensor, target: str, says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        read_own((X, y), "mine", target=target)
+
+
+def test_of_two_items_one_is_held_out() -> None:
+    assert [len(split.inputs) for split in read((X[:2], Y[:2])).load()] == [1, 1]

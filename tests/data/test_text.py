@@ -1,11 +1,9 @@
-"""Text sets through Hugging Face's library, with a stand-in for it: the real one is an extra, and wants a network."""
+"""Text sets of a hub, with labels."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from itertools import count
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,46 +11,12 @@ import pytest
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
 
-PATHS = (f"made/{number}" for number in count())  # loaded sets are kept by their options
-
 TRAIN = {"text": ["I like it", "I do not like it", "I do"], "label": ["pos", "neg", "pos"]}
 TEST = {"text": ["like it", "no not"], "label": ["pos", "neg"]}
 
 
-class Table:
-    """As much of ``datasets.Dataset`` as is used."""
-
-    def __init__(self, columns: dict[str, list[Any]]) -> None:
-        self.columns = columns
-        self.column_names = list(columns)
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
-
-    def __getitem__(self, column: str) -> list[Any]:
-        return self.columns[column]
-
-
-@pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, str]]:
-    """Have the library hold these splits; gives the options that name them."""
-
-    def hold(**splits: dict[str, list[Any]]) -> dict[str, str]:
-        def load_dataset(path: str, config: str | None, *, split: str) -> Table:
-            if split not in splits:
-                raise ValueError(f'Unknown split "{split}". Should be one of {list(splits)}.\nmore')
-            return Table(splits[split])
-
-        module = ModuleType("datasets")
-        module.load_dataset = load_dataset  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "datasets", module)
-        return {"path": next(PATHS)}
-
-    return hold
-
-
-def test_texts_and_labels_become_ids(library: Callable[..., dict[str, str]]) -> None:
-    dataset = make_dataset("text", **library(train=TRAIN, test=TEST), length=4, min_count=1)
+def test_texts_and_labels_become_ids(hub: Callable[..., str]) -> None:
+    dataset = make_dataset("text", path=hub(train=TRAIN, test=TEST), length=4, min_count=1)
     train, test = dataset.load()
     assert train.inputs.tolist() == [[2, 5, 4, 0], [2, 3, 6, 5], [2, 3, 0, 0]]  # i, do, it, like, not
     assert train.targets.tolist() == [1, 0, 1]
@@ -75,13 +39,13 @@ def test_texts_and_labels_become_ids(library: Callable[..., dict[str, str]]) -> 
     ],
 )
 def test_what_cannot_be_used_is_one_line(
-    library: Callable[..., dict[str, str]], splits: dict[str, Any], options: dict[str, str], fault: str
+    hub: Callable[..., str], splits: dict[str, Any], options: dict[str, str], fault: str
 ) -> None:
     with pytest.raises(BadInput, match=fault):
-        make_dataset("text", **library(**splits), **options).load()
+        make_dataset("text", path=hub(**splits), **options).load()
 
 
 def test_without_the_library_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(BadInput, match=r"pip install highway-bench\[text\]$"):
-        make_dataset("text", path=next(PATHS)).load()
+        make_dataset("text", path="made/none").load()

@@ -1,4 +1,5 @@
-"""What pairs of convolutions may have besides: norms in the branch, a last non-linearity, and gates that are pairs."""
+"""What pairs of convolutions may have besides: norms in the branch, a last non-linearity, and gates that are pairs;
+and the family with all of these, whose batch norms see batches in training and their running statistics in tests."""
 
 from __future__ import annotations
 
@@ -9,12 +10,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, relu
 
-from highway_bench.block_check import CHECKS, Subject
 from highway_bench.blocks import blocks
+from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.families import make_family
+from highway_bench.families.conv_pair import ConvPair
 from highway_bench.measure.flops import count_flops
 from highway_bench.network import Stack, build
+from highway_bench.plan.plan import Plan
+from highway_bench.studies.reproduce.flops import NORMED
+from highway_bench.tasks import tasks
+from highway_bench.training.evaluation import evaluate
+from tests.cells import on_digits, run, scalars
 
 OPTIONS: list[dict[str, Any]] = [
     {"branch_norm": True},
@@ -48,13 +55,6 @@ def test_the_closed_forms(block: str, gates: int, options: dict[str, Any], held:
     assert spec.stack_parameters(built, 8, 2) == 2 * (held[0] + gates * held[1])
     x = built.example(3, 8)
     assert count_flops(lambda: net(x)) == 3 * 2 * spec.layer_flops(built, 8, PIXELS)
-
-
-def test_the_contract_holds() -> None:
-    subject = Subject(blocks.get("highway-free"), make_family("conv-pair", **OPTIONS[-1]))
-    for check in CHECKS:
-        if check.__name__ != "batches":  # vmap has no rule for running means
-            check(subject)
 
 
 def test_a_branch_with_norms_against_its_equation() -> None:
@@ -118,3 +118,66 @@ def test_a_family_without_pixels_has_no_projection() -> None:
 def test_values_that_an_option_cannot_have(options: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match=next(iter(options))):
         make_family("conv-pair", **options)
+
+
+# -------------------------------------------------------------------------------------------------------------- resnet
+
+TASK = tasks.get("trainability")
+
+
+def trained(**words: Any) -> Cell:
+    return on_digits(family="resnet", width=4, batch_size=32, **{"rate": 0.05, "steps": 4, **words})
+
+
+def test_norms_of_a_block_are_batch_norms() -> None:
+    layer = cast(Any, build("pre-norm", "resnet", width=4, depth=1)).joins[0]
+    assert isinstance(layer.norm, nn.BatchNorm2d)
+
+
+def test_it_is_conv_pair_with_options() -> None:
+    options = {**NORMED, "gate": "pair"}
+    assert {name: getattr(make_family("resnet"), name) for name in options} == options
+    assert isinstance(make_family("resnet"), ConvPair)
+    ours, theirs = (
+        build("highway", name, width=4, depth=2, family_options=given, seed=1)
+        for name, given in (("resnet", {}), ("conv-pair", options))
+    )
+    x = torch.randn(3, 4, 6, 6)
+    assert torch.equal(ours(x), theirs(x))
+
+
+def test_steps_take_the_statistics_of_their_batch_and_tests_the_running_ones() -> None:
+    work = TASK.prepare(trained(evaluate="epoch", steps=56))  # an epoch of 44 batches, and more
+    seen: list[bool] = []
+    norm = next(module for module in work.training.network.modules() if isinstance(module, nn.BatchNorm2d))
+    norm.register_forward_hook(lambda module, *_: seen.append(module.training))
+    start = cast(torch.Tensor, norm.running_mean).clone()
+    work.training.run()
+    assert sum(seen) == 56  # one batch a step; the test after the epoch is in evaluation mode
+    assert len(seen) > 56
+    assert seen[-1]
+    assert not torch.equal(cast(torch.Tensor, norm.running_mean), start)
+
+
+def test_a_held_out_loss_does_not_depend_on_the_batches() -> None:
+    cell = trained()
+    work = TASK.prepare(cell)
+    work.training.run()
+    network, test = work.training.network, work.data.test
+    running = [buffer.clone() for buffer in network.buffers()]
+    small, large = (evaluate(network, test, "class", batch_size=size) for size in (7, len(test.inputs)))
+    assert small.accuracy == large.accuracy
+    assert small.loss == pytest.approx(large.loss, rel=1e-5)
+    assert all(map(torch.equal, running, network.buffers()))
+    found = scalars(run(cell))
+    assert found["test_loss"] == pytest.approx(large.loss, rel=1e-5)
+    assert found["test_accuracy"] == large.accuracy
+    network.train()
+    of_batches = network(test.inputs).detach()
+    assert float(nn.functional.cross_entropy(of_batches, test.targets)) != pytest.approx(large.loss, rel=1e-3)
+
+
+def test_a_population_is_refused_before_anything_is_measured(tmp_path: Any) -> None:
+    with pytest.raises(BadInput, match="together"):
+        Plan((trained(together=3),)).run(tmp_path / "store.sqlite")
+    TASK.check(trained(together=1))

@@ -104,7 +104,10 @@ def test_a_network_of_it_trains_on_a_data_set(layers: str, block: str) -> None:
         assert all(parameter.grad is not None for parameter in network.parameters())
 
 
-@pytest.mark.parametrize(("factory", "kind"), [("encoder", "sequence"), ("lstm", "sequence"), ("noisy", "vector")])
+@pytest.mark.parametrize(
+    ("factory", "kind"),
+    [("encoder", "sequence"), ("lstm", "sequence"), ("Makers.mean", "sequence"), ("noisy", "vector")],
+)
 def test_a_batch_is_not_taken_for_a_sequence(layers: str, factory: str, kind: str) -> None:
     assert make_family(f"{layers}:{factory}").kind == kind
 
@@ -140,13 +143,8 @@ def test_one_factory_makes_one_family(layers: str) -> None:
     assert first == second
     assert first.name == f"{layers}:make_layer"
     assert make_family(first.name, **first.options) == first
-    layer_family = make_family(f"{layers}:make_layer", kind="sequence", vmap=True)
-    assert layer_family.options.items() >= {"vmap": True}.items()
-    assert layer_family.kind == "sequence"
-
-
-def test_a_factory_inside_a_class_is_found(layers: str) -> None:
-    assert make_family(f"{layers}:Makers.mean").kind == "sequence"
+    told = make_family(first.name, kind="sequence", vmap=True)
+    assert (told.kind, told.options["vmap"]) == ("sequence", True)
 
 
 @pytest.mark.parametrize(
@@ -164,9 +162,8 @@ def test_a_factory_inside_a_class_is_found(layers: str) -> None:
     ],
 )
 def test_factories_that_cannot_be(layers: str, factory: str, says: str) -> None:
-    with pytest.raises(BadInput, match=says) as caught:
+    with pytest.raises(BadInput, match=f"^.*{says}.*$"):
         make_family(f"{layers}:{factory}")
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("source", ["raise OSError('disk on fire')", ")"])

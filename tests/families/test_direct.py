@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from highway_bench.families.direct import DirectParts
+from highway_bench.families.parts import DirectParts
 from highway_bench.network import Stack, build
 
 

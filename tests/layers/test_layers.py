@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from highway_bench.families import Family, make_family
 from highway_bench.families.own_layer import own_layers
 from highway_bench.network import build
 from highway_bench.tasks import tasks
+from tests.cells import cell, on_digits
 
 WIDTH, STEPS, BATCH, DEPTH = 8, 5, 3, 2
 Weights = Mapping[str, Tensor]
@@ -149,10 +151,10 @@ LAYERS: dict[str, tuple[Plain, ...]] = {  # each with its parts
     "gated": (gated,),
     "swish": (swish,),
 }
-RECIPES: dict[str, dict[str, Any]] = {
-    "memory": {},
-    "throughput": {"seconds": 0.0, "samples": 3, "processes": 1, "limit": 0},
-    "trainability": {"steps": 2, "optimiser": "adam", "rate": 0.01, "decay": 1.0},
+MEASURED: dict[str, Callable[..., Cell]] = {
+    "memory": partial(cell, "memory"),
+    "throughput": partial(cell, "throughput", seconds=0.0, samples=3, processes=1, limit=0),
+    "trainability": partial(on_digits, steps=2, optimiser="adam", rate=0.01, decay=1.0),
 }
 TOLD = {"vit": {"kind": "sequence"}}  # it takes a vector too, by attention among its features
 SINGLE = {"llama": 1e-5}  # its norm and its rotations are of float32, whatever the input is
@@ -185,26 +187,12 @@ def test_a_joined_layer_computes_the_same_as_its_mathematics(layer: str) -> None
         torch.testing.assert_close(given, wanted, **close)
 
 
-@pytest.mark.parametrize("task", ["memory", "throughput", "trainability"])
+@pytest.mark.parametrize("task", MEASURED)
 @pytest.mark.parametrize("layer", EACH)
 def test_a_joined_layer_is_measured(layer: str, task: str) -> None:
     family = own(layer)
-    trains = task == "trainability"
-    cell = Cell(
-        task=task,
-        block="residual",
-        family=family.name,
-        family_options=family.options,
-        width=WIDTH,
-        nominal_width=WIDTH,
-        match="width",
-        depth=DEPTH,
-        batch_size=4,
-        seq_len=STEPS if family.kind == "sequence" and not trains else None,
-        dataset="digits" if trains else None,
-        phase=None if trains else "forward-backward",
-        recipe=RECIPES[task],
-    )
-    (outcome,) = tasks.get(task).measure([cell])
+    steps = STEPS if family.kind == "sequence" and task != "trainability" else None
+    one = MEASURED[task]("residual", family.name, family_options=family.options, seq_len=steps)
+    (outcome,) = tasks.get(task).measure([one])
     assert outcome.error is None
     assert outcome.measurements

@@ -1,44 +1,19 @@
-"""Fixtures of the tasks' tests: small cells, a constant roofline and a data set with padding."""
+"""Fixtures of the tasks' tests: a constant roofline and a data set with padding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import pytest
 import torch
 
-from highway_bench.cell import Cell
 from highway_bench.data import Data, DataSet, Split, datasets, register_dataset
 from highway_bench.tasks import throughput
 
 FLOOR = 1e-3
-
-
-@pytest.fixture
-def cell() -> Callable[..., Cell]:
-    """Builds a small cell; a keyword that is no field of a cell is a word of its recipe."""
-
-    def make(task: str, block: str = "highway", family: str = "dense", *, width: int = 8, **changes: Any) -> Cell:
-        fields = {name: changes.pop(name) for name in list(changes) if name in Cell.__dataclass_fields__}
-        defaults: dict[str, Any] = {
-            "depth": 2,
-            "batch_size": 4,
-            "nominal_width": width,
-            "match": "width",
-            "phase": None if task == "trainability" else "forward-backward",
-        }
-        return Cell(
-            task=task,
-            block=block,
-            family=family,
-            width=width,
-            **{**defaults, **fields, "recipe": {**fields.get("recipe", {}), **changes}},
-        )
-
-    return make
 
 
 @pytest.fixture

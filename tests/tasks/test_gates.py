@@ -1,9 +1,8 @@
-"""Gates: what is seen of hand-set gates, and the lesion's exactness."""
+"""Gates: what is seen of hand-set gates, the lesion's exactness, and how far layers read back."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,40 +18,22 @@ from highway_bench.network import build
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.tasks import Measurement, tasks
 from highway_bench.tasks._gated_layers import NetworkRecord, gate_biases, gates_of, layer_positions, lesions
+from highway_bench.tasks._layer_measurements import row_measurement
 from highway_bench.training.checkpoint import CheckpointFolder
 from highway_bench.training.evaluation import evaluate
+from tests.cells import by_layer, by_place, on_digits, run
 from tests.combinations import CORE, IN_DENSE
 
-MakeCell = Callable[..., Cell]
 TASK = tasks.get("gates")
 
 
-@pytest.fixture
-def digits(cell: MakeCell) -> Callable[..., Cell]:
-    def make(block: str = "highway", **changes: Any) -> Cell:
-        defaults: dict[str, Any] = {
-            "width": 16,
-            "depth": 3,
-            "batch_size": 50,
-            "dataset": "digits",
-            "steps": 20,
-            "optimiser": "adam",
-            "rate": 0.01,
-            "decay": 1.0,
-            "phase": None,
-        }
-        return cell("gates", block, **{**defaults, **changes})
-
-    return make
+def trained(block: str = "highway", **changes: Any) -> Cell:
+    defaults: dict[str, Any] = {"width": 16, "depth": 3, "optimiser": "adam", "rate": 0.01, "decay": 1.0}
+    return on_digits(block, task="gates", **{**defaults, **changes})
 
 
-def run(one: Cell) -> list[Measurement]:
-    work = TASK.prepare(one)
-    return list(TASK.measurements(work, one))
-
-
-def by_layer(result: list[Measurement], metric: str) -> dict[float, float | None]:
-    return {one.index: one.value for one in result if one.metric == metric and one.axis == "layer"}
+def samples(result: list[Measurement], metric: str) -> dict[float, list[Any]]:
+    return {one.index: list(one.samples or ()) for one in result if one.metric == metric}
 
 
 def set_gates(network: nn.Module, biases: list[float]) -> None:
@@ -64,8 +45,8 @@ def set_gates(network: nn.Module, biases: list[float]) -> None:
         value.fill_(bias)
 
 
-def test_cutting_out_a_layer_whose_gates_are_shut_changes_nothing(digits: MakeCell) -> None:
-    work = TASK.prepare(digits())
+def test_cutting_out_a_layer_whose_gates_are_shut_changes_nothing() -> None:
+    work = TASK.prepare(trained())
     network, split = work.training.network, work.data.train
     set_gates(network, [-1.0, -200.0, -1.0])  # σ(−200) is zero in single precision
     intact = evaluate(network, split, "class")
@@ -76,8 +57,8 @@ def test_cutting_out_a_layer_whose_gates_are_shut_changes_nothing(digits: MakeCe
 
 
 @pytest.mark.parametrize("block", ["residual", "pre-norm"])
-def test_cutting_out_is_a_branch_of_zero(digits: MakeCell, block: str) -> None:
-    work = TASK.prepare(digits(block))
+def test_cutting_out_is_a_branch_of_zero(block: str) -> None:
+    work = TASK.prepare(trained(block))
     network, split = work.training.network, work.data.train
     cut = lesions(network, split, "class")["lesion_loss"]
     layers, index = layer_positions(network)[1]
@@ -86,8 +67,8 @@ def test_cutting_out_is_a_branch_of_zero(digits: MakeCell, block: str) -> None:
     assert evaluate(network, split, "class").loss == cut[2]
 
 
-def test_measurements_of_gates_set_by_hand(digits: MakeCell) -> None:
-    work = TASK.prepare(digits())
+def test_measurements_of_gates_set_by_hand() -> None:
+    work = TASK.prepare(trained())
     network, split = work.training.network, work.data.train
     set_gates(network, [math.log(0.04 / 0.96), math.log(0.06 / 0.94), 5.0])  # T = 0.04, 0.06 and 0.993
     assert gate_biases(network) == pytest.approx({1: -3.178, 2: -2.752, 3: 5.0}, abs=1e-3)
@@ -107,8 +88,8 @@ def test_an_item_is_sparse_where_its_gates_choose() -> None:
     assert (whole["sparsity_one"], whole["sparsity_average"]) == (pytest.approx(1), pytest.approx(0))
 
 
-def test_the_streams_change_is_the_branch_where_the_input_is_carried_whole(digits: MakeCell) -> None:
-    work = TASK.prepare(digits("residual", depth=1))
+def test_the_streams_change_is_the_branch_where_the_input_is_carried_whole() -> None:
+    work = TASK.prepare(trained("residual", depth=1))
     network, split = work.training.network, work.data.train
     layer = layer_positions(network)[0][0][0]
     with torch.no_grad():
@@ -118,21 +99,8 @@ def test_the_streams_change_is_the_branch_where_the_input_is_carried_whole(digit
     assert values == pytest.approx({1: float(branch.norm() / x.norm())}, rel=1e-5)
 
 
-def test_networks_that_train_together_show_what_they_would_alone(digits: MakeCell) -> None:
-    cells = [digits(dtype="float64", seed=seed, together=2) for seed in range(2)]
-    for outcome in TASK.measure(cells):
-        alone = {(one.metric, one.axis, one.index): one.value for one in run(outcome.cell)}
-        result = {(one.metric, one.axis, one.index): one.value for one in outcome.measurements}
-        assert result.keys() == alone.keys()
-        assert result["together", "", 0.0] == 2
-        for key, value in result.items():
-            if "seconds" not in key[0] and key[0] != "together":
-                expected = alone[key]
-                assert value == (None if expected is None else pytest.approx(expected, rel=1e-6, abs=1e-9))
-
-
-def test_a_network_that_goes_on_from_a_checkpoint_measures_its_start(digits: MakeCell, tmp_path: Path) -> None:
-    one = digits(steps=30)
+def test_a_network_that_goes_on_from_a_checkpoint_measures_its_start(tmp_path: Path) -> None:
+    one = trained(steps=30)
     checkpoints = CheckpointFolder(tmp_path, {one: "key"})
     begun = TASK.prepare(one).training
     for _ in range(25):
@@ -140,18 +108,14 @@ def test_a_network_that_goes_on_from_a_checkpoint_measures_its_start(digits: Mak
         begun.times.append(0.0)
     checkpoints.checkpoint([one]).save([begun])
     (outcome,) = TASK.measure([one], checkpoints)
-    again = {(result.metric, result.axis, result.index): result.value for result in outcome.measurements}
-    whole = {(result.metric, result.axis, result.index): result.value for result in run(one)}
-    assert again.keys() == whole.keys()
-    assert all(again[key] == value for key, value in whole.items() if "seconds" not in key[0])
+    assert by_place(outcome.measurements) == by_place(run(one))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("block", IN_DENSE)
-def test_every_block_ends_in_rows_that_the_store_can_distinguish(digits: MakeCell, block: str) -> None:
-    result = run(digits(block, steps=4))
-    keys = [(one.metric, one.axis, one.index) for one in result]
-    assert len(keys) == len(set(keys))
+def test_every_block_ends_in_rows_that_the_store_can_distinguish(block: str) -> None:
+    result = run(trained(block, width=8, steps=4))
+    assert len({(one.metric, one.axis, one.index) for one in result}) == len(result)
     assert {one.metric for one in result} <= {metric.name for metric in TASK.metrics}
     assert all(one.value is None or math.isfinite(one.value) for one in result)
     assert all(one.status in OUTCOMES for one in result)
@@ -164,32 +128,28 @@ def test_every_block_ends_in_rows_that_the_store_can_distinguish(digits: MakeCel
         assert list(by_layer(result, "lesion_loss")) == list(by_layer(result, "lesion_error")) == curve
 
 
-def test_it_trains_as_trainability_does(digits: MakeCell) -> None:
-    one = digits()
-    training = tasks.get("trainability")
-    trained = training.measurements(training.prepare(one.but(task="trainability")), one.but(task="trainability"))
-    expected = {(m.metric, m.axis, m.index): m.value for m in trained if "seconds" not in m.metric}
-    result = {(m.metric, m.axis, m.index): m.value for m in run(one)}
+def test_it_trains_as_trainability_does() -> None:
+    one = trained()
+    expected, work = by_place(run(one.but(task="trainability"))), TASK.prepare(one)
+    result = by_place(run(one, work))
     assert expected
     assert {key: result[key] for key in expected} == expected
-    work = TASK.prepare(one)
-    list(TASK.measurements(work, one))
     intact = evaluate(work.training.network, work.data.train, "class")
     assert result["intact_loss", "", 0.0] == intact.loss
 
 
-def test_a_run_that_diverges_has_no_values_by_layer(digits: MakeCell) -> None:
-    result = run(digits("residual", depth=10, optimiser="sgd", rate=1e6))
+def test_a_run_that_diverges_has_no_values_by_layer() -> None:
+    result = run(trained("residual", depth=10, optimiser="sgd", rate=1e6))
     assert {one.status for one in result if one.metric == "final_loss"} == {Status.DIVERGED}
     assert not any(one.axis == "layer" for one in result)
 
 
 @pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
-def test_padding_does_not_count(digits: MakeCell, texts: str, family: str) -> None:
+def test_padding_does_not_count(texts: str, family: str) -> None:
     """The same net, the same texts, padded to three lengths, the first of which leaves some texts without padding."""
 
     def values_at(length: int) -> dict[str, Any]:
-        one = digits(family=family, dataset=texts, width=8, depth=2, batch_size=4, seq_len=length, dtype="float64")
+        one = trained(family=family, dataset=texts, width=8, depth=2, batch_size=4, seq_len=length, dtype="float64")
         work = TASK.prepare(one)
         record = NetworkRecord.of(work.training.network, work.data.train, "class")
         return record.network_values() | {
@@ -205,9 +165,25 @@ def test_padding_does_not_count(digits: MakeCell, texts: str, family: str) -> No
 
 
 def test_a_gate_that_ends_in_a_norm_has_the_norms_bias() -> None:
-    options = {"gate": "pair", "branch_norm": True}
-    for block, options_ in (("highway", {"gate_bias": -4.0}), ("highway-free", {"gate_bias": -4.0})):
-        network = build(
-            block, "conv-pair", width=4, depth=2, dataset="digits", block_options=options_, family_options=options
-        )
+    options: dict[str, Any] = {
+        "block_options": {"gate_bias": -4.0},
+        "family_options": {"gate": "pair", "branch_norm": True},
+    }
+    for block in ("highway", "highway-free"):
+        network = build(block, "conv-pair", width=4, depth=2, dataset="digits", **options)
         assert gate_biases(network) == {1: -4.0, 2: -4.0}
+
+
+def test_a_row_has_one_number_for_each_earlier_branch() -> None:
+    result = run(trained("attn-residual", width=8, batch_size=20, rate=0.03))
+    start = [value for row in samples(result, "mixing_start").values() for value in row]
+    assert start == pytest.approx([1, *[1 / 2] * 2, *[1 / 3] * 3])
+    end = samples(result, "mixing_end")
+    assert [len(row) for row in end.values()] == [1, 2, 3]
+    assert end[3] != pytest.approx([1 / 3] * 3, abs=1e-4)
+    assert [sum(row) for row in samples(result, "mixing_share_end").values()] == pytest.approx([1, 1, 1], abs=1e-4)
+
+
+def test_numbers_that_are_not_finite_are_null() -> None:
+    assert row_measurement("mixing_end", [float("nan"), 2.0], 2).samples == [None, 2.0]
+    assert row_measurement("mixing_end", [float("nan")], 1).value is None

@@ -7,17 +7,16 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from highway_bench.cell import Cell
 from highway_bench.tasks import tasks
 from highway_bench.tasks._step import StackStep
+from tests.cells import cell, on_digits, run
 from tests.combinations import IN_DENSE, combinations
 
 pytestmark = pytest.mark.gpu
-MakeCell = Callable[..., Cell]
 
 
 @pytest.mark.parametrize(("block", "family"), combinations("conv"))
-def test_forward_and_backward_are_the_cpus(cell: MakeCell, block: str, family: str) -> None:
+def test_forward_and_backward_are_the_cpus(block: str, family: str) -> None:
     here, there = (
         StackStep(cell("throughput", block, family, dtype="float64", seq_len=5, device=device))
         for device in ("cpu", "cuda")
@@ -32,9 +31,7 @@ def test_forward_and_backward_are_the_cpus(cell: MakeCell, block: str, family: s
 
 @pytest.mark.parametrize("phase", ["forward", "forward-backward"])
 @pytest.mark.parametrize("block", IN_DENSE)
-def test_a_replayed_graph_gives_what_eager_gives(
-    cell: MakeCell, block: str, phase: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replayed_graph_gives_what_eager_gives(block: str, phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recorded phase writes into the same tensors at each replay: note what it gave while it was recorded."""
     given: list[torch.Tensor] = []
     network_of = StackStep._phase
@@ -57,35 +54,31 @@ def test_a_replayed_graph_gives_what_eager_gives(
         torch.testing.assert_close(recorded, work.network(work.x))
 
 
-def test_memory_comes_from_the_allocator(cell: MakeCell) -> None:
+def test_memory_comes_from_the_allocator() -> None:
     one = cell("memory", "plain", device="cuda", phase="train-step", width=64, depth=3)
-    task = tasks.get("memory")
-    result = {m.metric: m for m in task.measurements(task.prepare(one), one)}
+    result = {m.metric: m for m in run(one)}
     assert result["peak"].message == "meter: allocator"
     assert result["parameter_bytes"].value == 3 * (64 * 64 + 64) * 4
     assert result["saved_activations"].value == 3 * 4 * 64 * 4
 
 
-def test_a_network_starts_the_same_on_every_device(cell: MakeCell) -> None:
+def test_a_network_starts_the_same_on_every_device() -> None:
     here, there = (StackStep(cell("throughput", device=device, seed=3)) for device in ("cpu", "cuda"))
     for cpu, cuda in zip(here.parameters, there.parameters, strict=True):
         assert torch.equal(cpu, cuda.cpu())
 
 
-def test_training_on_a_gpu(cell: MakeCell) -> None:
-    one = cell(
-        "trainability", dataset="digits", device="cuda", batch_size=50, width=16, optimiser="adam", rate=0.01, steps=30
-    )
-    task = tasks.get("trainability")
-    work = task.prepare(one)
-    measured = {one.metric: one for one in task.measurements(work, one)}
+def test_training_on_a_gpu() -> None:
+    one = on_digits(device="cuda", width=16, optimiser="adam", rate=0.01, steps=30)
+    work = tasks.get("trainability").prepare(one)
+    measured = {m.metric: m for m in run(one, work)}
     assert measured["final_loss"].message is None  # repeatable
     losses = work.training.history()
     assert losses[-1] < losses[0]
 
 
 @pytest.mark.parametrize("family", ["dense", "conv", "bilstm", "attention"])
-def test_tf32_is_in_every_family_and_float32_in_none(cell: MakeCell, family: str) -> None:
+def test_tf32_is_in_every_family_and_float32_in_none(family: str) -> None:
     """Products with 10 bits of mantissa err by about 1e-3, those of IEEE float32 by 1e-6. They are so large that the
     libraries choose kernels of TF32."""
     if torch.cuda.get_device_capability() < (8, 0):
@@ -102,7 +95,7 @@ def test_tf32_is_in_every_family_and_float32_in_none(cell: MakeCell, family: str
     assert tf32 > 5e-5
 
 
-def test_a_timed_cell_has_the_times_of_the_gpu(cell: MakeCell) -> None:
+def test_a_timed_cell_has_the_times_of_the_gpu() -> None:
     one = cell("throughput", device="cuda", width=64, seconds=0.05, samples=5, processes=2, limit=0)
     (outcome,) = tasks.get("throughput").measure([one])
     assert outcome.error is None

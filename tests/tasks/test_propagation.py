@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,48 +11,25 @@ import torch
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.results.schema import Status
-from highway_bench.tasks import Measurement, tasks
+from highway_bench.tasks import tasks
 from highway_bench.tasks._layer_measurements import profiled_layers
-from highway_bench.tasks._probe import Probe, take_batch_statistics
+from highway_bench.tasks._probe import take_batch_statistics
+from tests.cells import by_layer, by_place, cell, run, scalars
 from tests.combinations import combinations
 
-MakeCell = Callable[..., Cell]
 TASK = tasks.get("propagation")
 WIDTH = 32
 
 
-@pytest.fixture
-def start(cell: MakeCell) -> MakeCell:
-    """A cell of the task: float64, no phase."""
-
-    def make(block: str = "plain", family: str = "dense", **changes: Any) -> Cell:
-        return cell(
-            "propagation",
-            block,
-            family,
-            **{"width": WIDTH, "phase": None, "dtype": "float64", "batch_size": 8, "match": "width", **changes},
-        )
-
-    return make
+def start(block: str = "plain", family: str = "dense", **changes: Any) -> Cell:
+    return cell("propagation", block, family, **{"width": WIDTH, "dtype": "float64", "batch_size": 8, **changes})
 
 
-def measure(one: Cell, work: Probe | None = None) -> list[Measurement]:
-    return list(TASK.measurements(work or TASK.prepare(one), one))
-
-
-def scalars(result: list[Measurement]) -> dict[str, float | None]:
-    return {one.metric: one.value for one in result if not one.axis}
-
-
-def by_layer(result: list[Measurement], metric: str) -> dict[int, float | None]:
-    return {int(one.index): one.value for one in result if one.metric == metric and one.axis == "layer"}
-
-
-def verdict(one: Cell, way: str) -> tuple[str, float | None]:
-    result = scalars(measure(one))
+def verdict(values: dict[str, Any], way: str) -> tuple[str, Any]:
+    """Whether and where the ``way`` (signal, gradient) leaves its range."""
     for word in ("vanishes", "explodes"):
-        if result[f"{way}_{word}_at"] is not None:
-            return word, result[f"{way}_{word}_at"]
+        if values[f"{way}_{word}_at"] is not None:
+            return word, values[f"{way}_{word}_at"]
     return "in range", None
 
 
@@ -62,7 +38,7 @@ def verdict(one: Cell, way: str) -> tuple[str, float | None]:
 
 @pytest.mark.parametrize("bias", [-1.0, -3.0])
 @pytest.mark.parametrize("depth", [10, 50])
-def test_a_highway_that_only_carries_multiplies_by_one_minus_t(start: MakeCell, bias: float, depth: int) -> None:
+def test_a_highway_that_only_carries_multiplies_by_one_minus_t(bias: float, depth: int) -> None:
     """H = 0 and W_T = 0: dx_L/dx₀ = (1 − σ(b))ᴸ, forwards and backwards."""
     one = start("highway", depth=depth, block_options={"gate_bias": bias})
     work = TASK.prepare(one)
@@ -72,7 +48,7 @@ def test_a_highway_that_only_carries_multiplies_by_one_minus_t(start: MakeCell, 
                 parameter.zero_()
             else:
                 parameter[:WIDTH] = 0.0
-    result = measure(one, work)
+    result = run(one, work)
     carried = (1 - 1 / (1 + math.exp(-bias))) ** depth
     values = scalars(result)
     assert values["gradient_ratio"] == pytest.approx(carried, rel=1e-5)
@@ -87,13 +63,13 @@ def test_a_highway_that_only_carries_multiplies_by_one_minus_t(start: MakeCell, 
     )
 
 
-def test_a_residual_with_a_branch_of_zero_is_the_identity(start: MakeCell) -> None:
+def test_a_residual_with_a_branch_of_zero_is_the_identity() -> None:
     one = start("residual", "dense-pair", depth=20)
     work = TASK.prepare(one)
     with torch.no_grad():
         for parameter in work.network.parameters():
             parameter.zero_()
-    result = measure(one, work)
+    result = run(one, work)
     values = scalars(result)
     assert (values["gradient_ratio"], values["activation_ratio"], values["jacobian_spread"]) == (1.0, 1.0, 0.0)
     assert len(set(by_layer(result, "activation").values())) == len(set(by_layer(result, "correlation").values())) == 1
@@ -102,50 +78,50 @@ def test_a_residual_with_a_branch_of_zero_is_the_identity(start: MakeCell) -> No
 
 
 @pytest.mark.parametrize("gain", [0.5, 1.0, 2.0])
-def test_a_linear_orthogonal_stack_multiplies_by_its_gain(start: MakeCell, gain: float) -> None:
+def test_a_linear_orthogonal_stack_multiplies_by_its_gain(gain: float) -> None:
     one = start("plain", depth=10, gain=gain, family_options={"activation": "identity", "init": "orthogonal"})
-    values = scalars(measure(one))
+    values = scalars(run(one))
     for metric in ("activation_ratio", "gradient_ratio", "jacobian_largest", "jacobian_smallest"):
         assert values[metric] == pytest.approx(gain**10, rel=1e-5)  # weights are drawn in float32
     assert values["jacobian_gain"] == pytest.approx(gain**20, rel=1e-5)
 
 
-def test_plain_relu_keeps_its_signal_and_two_inputs_become_one(start: MakeCell) -> None:
-    result = measure(start("plain", depth=30, width=256, batch_size=32))
+def test_plain_relu_keeps_its_signal_and_two_inputs_become_one() -> None:
+    result = run(start("plain", depth=30, width=256, batch_size=32))
     values = scalars(result)
-    assert 1 / 3 < float(values["activation_ratio"] or 0) < 3
-    assert float(by_layer(result, "correlation")[30] or 0) > 0.9
-    assert 1 < float(values["depth_scale"] or 0) < 10
-    assert values["jacobian_gain"] == pytest.approx(float(values["gradient_ratio"] or 0) ** 2, rel=0.5)
+    assert 1 / 3 < values["activation_ratio"] < 3
+    assert (by_layer(result, "correlation")[30] or 0) > 0.9
+    assert 1 < values["depth_scale"] < 10
+    assert values["jacobian_gain"] == pytest.approx(values["gradient_ratio"] ** 2, rel=0.5)
 
 
 # ---------------------------------------------------------------------------------------------------------- verdicts
 
 
-def test_sigmoid_layers_lose_their_gradient_and_not_their_signal(start: MakeCell) -> None:
-    one = start("plain", depth=50, family_options={"activation": "sigmoid"})
-    word, layer = verdict(one, "gradient")
+def test_sigmoid_layers_lose_their_gradient_and_not_their_signal() -> None:
+    values = scalars(run(start(depth=50, family_options={"activation": "sigmoid"})))
+    word, layer = verdict(values, "gradient")
     assert word == "vanishes"
-    assert 40 <= float(layer or 0) < 50
-    assert verdict(one, "signal") == ("in range", None)
+    assert 40 <= layer < 50
+    assert verdict(values, "signal") == ("in range", None)
 
 
-def test_twice_the_weights_explode(start: MakeCell) -> None:
-    one = start("plain", depth=50, gain=2.0)
+def test_twice_the_weights_explode() -> None:
+    values = scalars(run(start(depth=50, gain=2.0)))
     for way, low, high in (("signal", 5, 10), ("gradient", 40, 45)):
-        word, layer = verdict(one, way)
+        word, layer = verdict(values, way)
         assert word == "explodes"
-        assert low <= float(layer or 0) <= high
+        assert low <= layer <= high
 
 
-def test_what_is_not_finite_is_none_and_says_so(start: MakeCell) -> None:
-    result = measure(start("residual", depth=100, gain=1e4))
-    assert verdict(start("residual", depth=100, gain=1e4), "signal") == ("explodes", 1)
-    ratio = next(one for one in result if one.metric == "activation_ratio")
+def test_what_is_not_finite_is_none_and_says_so() -> None:
+    result = run(start("residual", depth=100, gain=1e4))
+    values = scalars(result)
+    assert verdict(values, "signal") == ("explodes", 1)
+    (ratio,) = (one for one in result if one.metric == "activation_ratio")
     assert (ratio.value, ratio.status) == (None, Status.OK)
     assert "activation_ratio is" in str(ratio.message)
     assert all(one.value is None or math.isfinite(one.value) for one in result)
-    values = scalars(result)
     assert values["jacobian_largest"] is values["jacobian_rank"] is None
 
 
@@ -153,8 +129,9 @@ def test_what_is_not_finite_is_none_and_says_so(start: MakeCell) -> None:
 
 
 @pytest.mark.parametrize(("block", "family"), combinations())
-def test_every_combination(start: MakeCell, block: str, family: str) -> None:
-    result = measure(start(block, family, width=8, depth=3, batch_size=3, seq_len=5, dtype="float32"))
+def test_every_combination(block: str, family: str) -> None:
+    result = run(start(block, family, width=8, depth=3, batch_size=3, seq_len=5, dtype="float32"))
+    values = scalars(result)
     assert len({(m.metric, m.axis, m.index) for m in result}) == len(result)
     assert {m.metric for m in result} <= {metric.name for metric in TASK.metrics}
     assert {m.status for m in result} == {Status.OK}
@@ -162,29 +139,29 @@ def test_every_combination(start: MakeCell, block: str, family: str) -> None:
     assert set(by_layer(result, "weight_gradient")) == {1, 2, 3}
     gates = blocks.get(block).gates
     opens = gates > 0 or block == "gru-gate"
-    assert ("gate_mean" in scalars(result)) == ("gate_saturation" in scalars(result)) == opens
-    assert ("gate_sum" in scalars(result)) == (gates > 1)
-    assert scalars(result)["jacobian_gain"] is not None
+    assert ("gate_mean" in values) == ("gate_saturation" in values) == opens
+    assert ("gate_sum" in values) == (gates > 1)
+    assert values["jacobian_gain"] is not None
 
 
-def test_the_same_twice_and_apart_by_seed(start: MakeCell) -> None:
-    first, again, other = (scalars(measure(start("highway", depth=5, seed=seed))) for seed in (0, 0, 1))
+def test_the_same_twice_and_apart_by_seed() -> None:
+    first, again, other = (scalars(run(start("highway", depth=5, seed=seed))) for seed in (0, 0, 1))
     assert first == again
     assert first["gradient_ratio"] != other["gradient_ratio"]
 
 
-def test_weights_and_random_numbers_stay_as_they_were(start: MakeCell) -> None:
+def test_weights_and_random_numbers_stay_as_they_were() -> None:
     one = start("highway", depth=3)
     work = TASK.prepare(one)
     before = [parameter.detach().clone() for parameter in work.network.parameters()]
     state = torch.random.get_rng_state()
-    measure(one, work)
+    run(one, work)
     assert all(a.equal(b) for a, b in zip(before, work.network.parameters(), strict=True))
     assert state.equal(torch.random.get_rng_state())
     assert all(not part._forward_hooks and not part._forward_pre_hooks for part in work.network.modules())
 
 
-def test_evaluation_mode_shows_a_batch_norm_as_training_sees_it(start: MakeCell) -> None:
+def test_evaluation_mode_shows_a_batch_norm_as_training_sees_it() -> None:
     options = {"norm_kind": "batch"}
     work = TASK.prepare(start("pre-norm", "conv", width=4, depth=6, family_options=options))
     trained = work.last_stream(work.stream())
@@ -194,21 +171,21 @@ def test_evaluation_mode_shows_a_batch_norm_as_training_sees_it(start: MakeCell)
 
 
 @pytest.mark.gpu
-def test_a_recurrent_stack_on_a_gpu(start: MakeCell) -> None:
+def test_a_recurrent_stack_on_a_gpu() -> None:
     one = start("highway", "bilstm", width=8, depth=2, seq_len=5, batch_size=2)
-    there = scalars(measure(one.but(device="cuda")))
-    for metric, value in scalars(measure(one)).items():
+    there = scalars(run(one.but(device="cuda")))
+    for metric, value in scalars(run(one)).items():
         assert there[metric] == (None if value is None else pytest.approx(value, rel=1e-6)), metric
 
 
 @pytest.mark.parametrize("width", [8, 32])  # of six steps: the whole Jacobian, and its gain alone
 @pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
-def test_padding_does_not_count(start: MakeCell, texts: str, family: str, width: int) -> None:
+def test_padding_does_not_count(texts: str, family: str, width: int) -> None:
     """The same net, the same texts, padded to three lengths, the first of which leaves some texts without padding."""
 
     def values_at(length: int) -> dict[Any, float]:
         one = start("highway", family, dataset=texts, width=width, depth=3, batch_size=5, seq_len=length, steps=2)
-        return {(m.metric, m.axis, m.index): math.nan if m.value is None else m.value for m in measure(one)}
+        return {place: math.nan if value is None else value for place, value in by_place(run(one)).items()}
 
     short = values_at(6)
     assert {
@@ -224,8 +201,8 @@ def test_padding_does_not_count(start: MakeCell, texts: str, family: str, width:
         assert values_at(length) == pytest.approx(short, rel=1e-6, nan_ok=True)
 
 
-def test_one_input_has_no_neighbour(start: MakeCell) -> None:
-    result = measure(start(batch_size=1, depth=6))
+def test_one_input_has_no_neighbour() -> None:
+    result = run(start(batch_size=1, depth=6))
     assert set(by_layer(result, "correlation").values()) == {None}
     assert "gradient_correlation" not in scalars(result)
 
@@ -241,35 +218,34 @@ def test_the_layers_that_are_stored() -> None:
 # -------------------------------------------------------------------------------------------------------- first steps
 
 
-def steps(start: MakeCell, block: str, **changes: Any) -> list[Measurement]:
-    return measure(
-        start(block, dataset="digits", steps=3, rate=0.01, momentum=0.0, decay=1.0, batch_size=32, **changes)
-    )
+def on_digits(block: str = "plain", **changes: Any) -> Cell:
+    training = {"dataset": "digits", "steps": 3, "rate": 0.01, "momentum": 0.0, "decay": 1.0}
+    return start(block, batch_size=32, **{**training, **changes})
 
 
-def test_the_lower_layers_of_a_deep_sigmoid_net_stand_still(start: MakeCell) -> None:
-    result = steps(start, "plain", depth=20, family_options={"activation": "sigmoid"})
+def test_the_lower_layers_of_a_deep_sigmoid_net_stand_still() -> None:
+    result = run(on_digits(depth=20, family_options={"activation": "sigmoid"}))
     values, moved = scalars(result), by_layer(result, "update")
     assert values["still_first"] == 1
     assert values["still_layers"] == values["still_last"]
-    assert 10 < float(values["still_layers"] or 0) < 20
-    assert float(moved[1] or 0) < 1e-6 * float(moved[20] or 0)
+    assert 10 < values["still_layers"] < 20
+    assert (moved[1] or 0) < 1e-6 * (moved[20] or 0)
 
 
-def test_one_step_moves_a_layer_by_rate_times_gradient(start: MakeCell) -> None:
+def test_one_step_moves_a_layer_by_rate_times_gradient() -> None:
     """‖ΔW‖/‖W‖ of plain SGD, computed apart."""
-    one = start("plain", depth=2, dataset="digits", steps=1, rate=0.01, momentum=0.0, decay=1.0, batch_size=32)
+    one = on_digits(depth=2, steps=1)
     work = TASK.prepare(one)
     assert work.training is not None
     weight = work.layers[1][0].transform.weight  # type: ignore[union-attr]
     before = weight.detach().clone()
-    result = by_layer(measure(one, work), "update")
+    result = by_layer(run(one, work), "update")
     assert result[2] == pytest.approx(float((weight.detach() - before).norm() / before.norm()), rel=1e-12)
     assert weight.grad is not None
     assert result[2] == pytest.approx(0.01 * float(weight.grad.norm() / before.norm()), rel=1e-9)
 
 
-def test_first_steps_that_diverge(start: MakeCell) -> None:
-    result = [one for one in steps(start, "residual", depth=50, gain=2.0) if one.metric in ("update", "still_layers")]
+def test_first_steps_that_diverge() -> None:
+    result = [one for one in run(on_digits("residual", depth=50, gain=2.0)) if one.metric in ("update", "still_layers")]
     assert {one.status for one in result} == {Status.DIVERGED}
     assert all("not finite at step" in str(one.message) for one in result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,20 +18,39 @@ from highway_bench.errors import UnknownName
 from highway_bench.families import Site, make_family
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Budget, Turns
 from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
-from highway_bench.tasks import Measurement, Outcome, _timing, tasks, throughput
+from highway_bench.tasks import Outcome, _timing, tasks, throughput
 from highway_bench.tasks._step import StackStep
 from highway_bench.tasks._timing import CellTimes, GroupTimes, plain_of
 from highway_bench.tasks.modes import CACHES
 from highway_bench.tasks.throughput import NotCompiled, ratio, step_measurements
+from tests.cells import cell
 
-MakeCell = Callable[..., Cell]
 TASK = tasks.get("throughput")
+pytestmark = pytest.mark.usefixtures("roofline")
 ON_GPU = {"gpu_time", "gpu_ratio", "clock_rate", "capped"}
 QUICK = {"seconds": 0.0, "samples": 3, "processes": 1, "limit": 0}
 
 
-def by_name(measurements: Any) -> dict[str, Measurement]:
-    return {measurement.metric: measurement for measurement in measurements}
+def quick(block: str = "highway", **changes: Any) -> Cell:
+    return cell("throughput", block, **{**QUICK, **changes})
+
+
+def by_name(measurements: Any) -> dict[str, Any]:
+    return {one.metric: one for one in measurements}
+
+
+def measured(one: Cell) -> dict[str, Any]:
+    """The measurements of a cell, by metric, or its error."""
+    (outcome,) = TASK.measure([one])
+    if outcome.error is not None:
+        raise outcome.error
+    return by_name(outcome.measurements)
+
+
+@pytest.fixture
+def eager_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiling traces alone, which is quick."""
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
 
 
 @pytest.fixture(params=[RuntimeError, SystemExit])
@@ -71,60 +90,57 @@ def samples_of(cell: Cell, seconds: list[float], **fields: Any) -> GroupTimes:
     return GroupTimes({cell: CellTimes(seconds, seconds, ones, ones, [0] * len(seconds))}, processes=1, **fields)
 
 
-def test_a_group_is_timed_in_turn(cell: MakeCell, timed: list[Any], roofline: float) -> None:
-    cells = [cell("throughput", block, **QUICK) for block in ("plain", "highway", "pre-norm")]
+def figures(one: Cell, seconds: list[float], breaks: int = 0) -> dict[str, Any]:
+    """The measurements of a cell whose steps took these seconds, and the first one half a second."""
+    return by_name(step_measurements(TASK.prepare(one.but(mode="eager")), one, samples_of(one, seconds), 0.5, breaks))
+
+
+def test_a_group_is_timed_in_turn(timed: list[Any]) -> None:
+    cells = [quick(block) for block in ("plain", "highway", "pre-norm")]
     outcomes = list(TASK.measure(cells))
     ((steps, restores),) = timed
     assert list(steps) == list(restores) == [*cells, _timing.YARDSTICK]
     assert all(steps[one].__func__ is StackStep.step for one in cells)
     assert [outcome.cell for outcome in outcomes] == cells
-    times = [by_name(outcome.measurements)["step_time"] for outcome in outcomes]
-    assert len({len(time.samples or ()) for time in times}) == 1  # sample i of each belongs to round i
-    plain, *others = times
+    plain, *others = (by_name(outcome.measurements)["step_time"] for outcome in outcomes)
     for time in others:
-        assert time.paired is not None
-        assert time.paired["plain"] == plain.samples
-        assert len(time.paired["yardstick"]) == len(time.paired["wall"]) == len(time.samples or ())
+        assert time.paired["plain"] == plain.samples  # sample i of each belongs to round i
+        assert len(time.paired["yardstick"]) == len(time.paired["wall"]) == len(time.samples)
 
 
-def test_plain_is_timed_with_a_block_that_is_measured_alone(cell: MakeCell, timed: list[Any], roofline: float) -> None:
-    one = cell("throughput", "highway", width=50, nominal_width=71, **QUICK)
-    (outcome,) = TASK.measure([one])
-    plain = plain_of(one)
+def test_plain_is_timed_with_a_block_that_is_measured_alone(timed: list[Any]) -> None:
+    one = quick(width=50, nominal_width=71)
+    time, plain = measured(one)["step_time"], plain_of(one)
     assert (plain.block, plain.width) == ("plain", 71)
     assert list(timed[0][0]) == [one, plain, _timing.YARDSTICK]
-    time = by_name(outcome.measurements)["step_time"]
-    assert time.paired is not None
-    assert len(time.paired["plain"]) == len(time.samples or ())
+    assert len(time.paired["plain"]) == len(time.samples)
 
 
-def test_several_processes_give_a_ratio_its_interval(cell: MakeCell, roofline: float) -> None:
-    one = cell("throughput", "highway", **{**QUICK, "processes": 2})
-    (outcome,) = TASK.measure([one])
-    result = by_name(outcome.measurements)
-    time, ratio = result["step_time"], result["plain_ratio"]
-    assert time.paired is not None
-    assert set(time.paired["process"]) == {0, 1}
+def test_several_processes_give_a_ratio_its_interval() -> None:
+    result = measured(quick(processes=2))
+    assert set(result["step_time"].paired["process"]) == {0, 1}
+    ratio = result["plain_ratio"]
     assert ratio.count == result["yardstick_ratio"].count == 2
-    assert ratio.value is not None
-    assert ratio.low is not None
-    assert ratio.high is not None
     assert 0 < ratio.low < ratio.value < ratio.high
 
 
-@pytest.mark.parametrize(("disturbed", "message"), [(0, None), (1, ALL_DISTURBED)])
-def test_disturbed_rounds_alone_decide_no_ratio(disturbed: int, message: str | None) -> None:
-    estimate = IntervalEstimate(1.5, 1.45, 1.55, 3)
-    found = ratio("plain_ratio", estimate, _timing.GroupTimes({}, processes=3, all_disturbed=disturbed))
-    assert (found.value, found.low, found.message) == (1.5, None if disturbed else 1.45, message)
-
-
-def test_a_capped_clock_decides_no_ratio() -> None:
-    estimate = IntervalEstimate(1.5, 1.45, 1.55, 3)
-    group = GroupTimes({}, processes=3, all_disturbed=1, capped=9, caps=frozenset({"power cap", "heat"}))
-    found = ratio("plain_ratio", estimate, group)
-    assert (found.value, found.low, found.high) == (1.5, None, None)
-    assert found.message == f"{ALL_CAPPED} (heat, power cap)"
+@pytest.mark.parametrize(
+    ("fields", "low", "message"),
+    [
+        ({}, 1.45, None),
+        ({"all_disturbed": 1}, None, ALL_DISTURBED),
+        (
+            {"all_disturbed": 1, "capped": 9, "caps": frozenset({"power cap", "heat"})},
+            None,
+            f"{ALL_CAPPED} (heat, power cap)",
+        ),
+    ],
+)
+def test_disturbed_rounds_and_a_capped_clock_decide_no_ratio(
+    fields: dict[str, Any], low: float | None, message: str | None
+) -> None:
+    found = ratio("plain_ratio", IntervalEstimate(1.5, 1.45, 1.55, 3), GroupTimes({}, processes=3, **fields))
+    assert (found.value, found.low, found.message) == (1.5, low, message)
 
 
 def test_a_step_that_waited_is_still_as_long_as_itself() -> None:
@@ -133,7 +149,7 @@ def test_a_step_that_waited_is_still_as_long_as_itself() -> None:
     assert times.ratio(times.yardstick).low < ratio_over_processes(times.seconds, times.yardstick, times.process).low
 
 
-def test_rounds_of_a_gpu_are_kept_with_the_cell(cell: MakeCell) -> None:
+def test_rounds_of_a_gpu_are_kept_with_the_cell() -> None:
     plain, one = (cell("throughput", block, device="cuda") for block in ("plain", "highway"))
     group = GroupTimes({plain: CellTimes(), one: CellTimes()})
     seconds = {plain: [1.0, 1.0], one: [2.0, 2.2], _timing.YARDSTICK: [1.0, 1.0]}
@@ -154,24 +170,18 @@ def test_rounds_of_a_gpu_are_kept_with_the_cell(cell: MakeCell) -> None:
     assert (result["capped"].value, result["capped"].message) == (1.0, "heat")
 
 
-def test_a_process_that_dies_costs_only_its_own_samples(
-    cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float
-) -> None:
+def test_a_process_that_dies_costs_only_its_own_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Turns[Any]:
         raise RuntimeError("killed")
 
     monkeypatch.setattr(_timing, "call_in", broken)
-    (outcome,) = TASK.measure([cell("throughput", "highway", **{**QUICK, "processes": 3})])
-    result = by_name(outcome.measurements)
-    assert outcome.error is None
+    result = measured(quick(processes=3))
     assert (result["plain_ratio"].low, result["plain_ratio"].count) == (None, 1)
     assert result["step_time"].message == "; ".join(["a process gave no samples: RuntimeError: killed"] * 2)
 
 
-def test_one_that_fails_drops_out_and_the_others_are_timed(
-    cell: MakeCell, timed: list[Any], raising: str, roofline: float
-) -> None:
-    cells = [cell("throughput", block, **QUICK) for block in ("plain", raising, "no-such-block", "highway")]
+def test_one_that_fails_drops_out_and_the_others_are_timed(timed: list[Any], raising: str) -> None:
+    cells = [quick(block) for block in ("plain", raising, "no-such-block", "highway")]
     outcomes: dict[str, Outcome] = {outcome.cell.block: outcome for outcome in TASK.measure(cells)}
     assert list(timed[0][0]) == [cells[0], cells[3], _timing.YARDSTICK]
     assert str(outcomes[raising].error) == "cannot run"
@@ -184,7 +194,7 @@ def test_one_that_fails_drops_out_and_the_others_are_timed(
 
 
 def test_one_that_lacks_memory_beside_the_others_is_timed_after_them(
-    cell: MakeCell, monkeypatch: pytest.MonkeyPatch, timed: list[Any], roofline: float
+    monkeypatch: pytest.MonkeyPatch, timed: list[Any]
 ) -> None:
     tries: list[str] = []
 
@@ -195,7 +205,7 @@ def test_one_that_lacks_memory_beside_the_others_is_timed_after_them(
         return StackStep(one)
 
     monkeypatch.setattr(TASK, "prepare", prepare)
-    cells = [cell("throughput", block, **QUICK) for block in ("plain", "highway", "pre-norm")]
+    cells = [quick(block) for block in ("plain", "highway", "pre-norm")]
     outcomes = {outcome.cell.block: outcome for outcome in TASK.measure(cells)}
     assert tries == ["plain", "highway", "pre-norm", "highway"]
     assert all(outcome.error is None for outcome in outcomes.values())
@@ -205,53 +215,41 @@ def test_one_that_lacks_memory_beside_the_others_is_timed_after_them(
     ]
 
 
-def test_more_blocks_compile_in_one_group_than_torch_allows_forms_of_a_function(
-    cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float
-) -> None:
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
-    short = {"depth": 1, "phase": "forward", **QUICK}
-    cells = [
-        cell("throughput", "highway", mode="compile", block_options={"gate_bias": -float(bias)}, **short)
-        for bias in range(10)
-    ]
+@pytest.mark.usefixtures("eager_backend")
+def test_more_blocks_compile_in_one_group_than_torch_allows_forms_of_a_function() -> None:
+    short = {"mode": "compile", "depth": 1, "phase": "forward"}
+    cells = [quick(block_options={"gate_bias": -float(bias)}, **short) for bias in range(10)]
     assert [outcome.error for outcome in TASK.measure(cells)] == [None] * 10
 
 
-def test_what_makes_a_group(cell: MakeCell) -> None:
-    base = cell("throughput", "plain")
-    for same in (
-        base.but(block="highway"),
-        base.but(width=5),
-        base.but(mode="compile"),
-        base.but(block="highway", block_options={"gate_bias": -2.0}),
-    ):
-        assert TASK.group(same) == TASK.group(base)
+def test_what_makes_a_group() -> None:
+    base = quick("plain")
+    for same in ({"block": "highway", "block_options": {"gate_bias": -2.0}}, {"width": 5}, {"mode": "compile"}):
+        assert TASK.group(base.but(**same)) == TASK.group(base)
     for other in (
-        base.but(family="mlp"),
-        base.but(depth=3),
-        base.but(phase="forward"),
-        base.but(batch_size=5),
-        base.but(dtype="float64"),
-        base.but(seq_len=8),
-        base.but(nominal_width=9),
-        base.but(threads=2),
+        {"family": "mlp"},
+        {"depth": 3},
+        {"phase": "forward"},
+        {"batch_size": 5},
+        {"dtype": "float64"},
+        {"seq_len": 8},
+        {"nominal_width": 9},
+        {"threads": 2},
     ):
-        assert TASK.group(other) != TASK.group(base)
+        assert TASK.group(base.but(**other)) != TASK.group(base)
 
 
-def test_figures_from_known_samples(cell: MakeCell, roofline: float) -> None:
+def test_figures_from_known_samples() -> None:
     """Ten samples of 1 … 10 ms, a floor of 1 ms."""
-    one = cell("throughput")
-    work = TASK.prepare(one)
     samples = [step / 1e3 for step in range(1, 11)]
-    result = by_name(step_measurements(work, one, samples_of(one, samples), first=0.5, breaks=0))
+    result = figures(quick(), samples)
     time = result["step_time"]
     assert (time.value, time.low, time.high) == pytest.approx((5.5e-3, 1.9e-3, 9.1e-3))
     assert time.samples == samples
     assert result["step_time_p99"].value == pytest.approx(9.91e-3)
     assert result["throughput"].value == pytest.approx(4 / 5.5e-3)
     assert result["throughput"].low == pytest.approx(4 / 9.1e-3)
-    assert result["flop_rate"].value == pytest.approx(4 * work.flops_per_item / 5.5e-3)
+    assert result["flop_rate"].value == pytest.approx(4 * TASK.prepare(quick()).flops_per_item / 5.5e-3)
     assert result["slowdown"].value == pytest.approx(5.5)
     assert result["roofline_share"].value == pytest.approx(1 / 5.5)
     assert result["first_step"].value == 0.5
@@ -262,12 +260,11 @@ def test_figures_from_known_samples(cell: MakeCell, roofline: float) -> None:
 @pytest.mark.parametrize(("seconds", "share"), [(1.25e-3, 0.8), (0.96e-3, 1.0417), (0.95e-3, None), (1e-6, None)])
 @pytest.mark.parametrize("disturbed", [0, 17])
 def test_steps_that_are_faster_than_their_floor_have_no_share(
-    cell: MakeCell, roofline: float, seconds: float, share: float | None, disturbed: int
+    seconds: float, share: float | None, disturbed: int
 ) -> None:
     """Also where other work makes most steps slow; shares are read at the fastest tenth."""
-    one = cell("throughput")
     times = [*[seconds] * 3, *[1.0] * disturbed]
-    result = by_name(step_measurements(TASK.prepare(one), one, samples_of(one, times), first=0.5, breaks=0))
+    result = figures(quick(), times)
     highest, least = result["roofline_share"].high, result["slowdown"].low
     assert (highest, least) == (pytest.approx((share, 1 / share), rel=1e-4) if share else (None, None))
     for metric in ("roofline_share", "slowdown"):
@@ -276,35 +273,27 @@ def test_steps_that_are_faster_than_their_floor_have_no_share(
     assert result["step_time"].value == np.median(times)
 
 
-def test_exactly_the_declared_metrics(cell: MakeCell, roofline: float) -> None:
-    one = cell("throughput")
-    work = TASK.prepare(one)
-    eager = by_name(step_measurements(work, one, samples_of(one, [1.0]), 2.0, 0))
-    other = one.but(mode="compile")
-    compiled = by_name(step_measurements(work, other, samples_of(other, [1.0]), 2.0, 3))
-    declared = {metric.name for metric in TASK.metrics} - ON_GPU
-    assert set(compiled) == declared
-    assert declared - set(eager) == {"compile_time", "graph_breaks"}
-    assert (compiled["compile_time"].value, compiled["graph_breaks"].value) == (1.0, 3.0)
+def test_exactly_the_declared_metrics() -> None:
+    eager, compiled = figures(quick(), [0.2]), figures(quick(mode="compile"), [0.2], breaks=3)
+    assert set(compiled) == {metric.name for metric in TASK.metrics} - ON_GPU
+    assert set(compiled) - set(eager) == {"compile_time", "graph_breaks"}
+    assert (compiled["compile_time"].value, compiled["graph_breaks"].value) == (pytest.approx(0.3), 3.0)
 
 
-def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took(
-    cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float
-) -> None:
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
-    cells = [cell("throughput", mode=mode, **QUICK) for mode in ("eager", "compile")]
-    eager, compiled = (by_name(outcome.measurements) for outcome in TASK.measure(cells))
+@pytest.mark.usefixtures("eager_backend")
+def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took() -> None:
+    eager, compiled = (
+        by_name(outcome.measurements) for outcome in TASK.measure([quick(mode=mode) for mode in ("eager", "compile")])
+    )
     assert "graph_breaks" not in eager
     assert compiled["graph_breaks"].value == 0
-    first, middle = compiled["first_step"].value, compiled["step_time"].value
-    assert first is not None
-    assert middle is not None
-    assert compiled["compile_time"].value == max(0.0, first - middle)
+    compiling = compiled["first_step"].value - compiled["step_time"].value
+    assert compiled["compile_time"].value == max(0.0, compiling)
+    assert measured(quick(family="bilstm", seq_len=3, mode="compile"))["graph_breaks"].value > 0
 
 
-def test_a_compiled_group_has_a_new_cache_on_disk(
-    cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float
-) -> None:
+@pytest.mark.usefixtures("eager_backend")
+def test_a_compiled_group_has_a_new_cache_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """So what compiles takes a fresh machine's time."""
     seen: list[tuple[str | None, ...]] = []
     real = throughput.first_step
@@ -316,12 +305,10 @@ def test_a_compiled_group_has_a_new_cache_on_disk(
         seen.append(caches())
         return real(step, **options)
 
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     monkeypatch.setattr(throughput, "first_step", noted)
     before = caches()
     for mode in ("compile", "compile", "eager"):
-        (outcome,) = TASK.measure([cell("throughput", mode=mode, **QUICK)])
-        assert outcome.error is None
+        measured(quick(mode=mode))
     assert caches() == before
     first, _, second, *_ = seen  # a throw-away network, and the cell's
     assert seen[:4] == [first] * 2 + [second] * 2
@@ -329,9 +316,10 @@ def test_a_compiled_group_has_a_new_cache_on_disk(
     assert set(seen[4:]) == {before}
 
 
+@pytest.mark.usefixtures("eager_backend")
 @pytest.mark.parametrize(("mode", "extra"), [("eager", [("highway", 1)]), ("compile", [])])
 def test_the_first_cell_does_not_pay_for_the_process(
-    cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float, mode: str, extra: list[tuple[str, int]]
+    monkeypatch: pytest.MonkeyPatch, mode: str, extra: list[tuple[str, int]]
 ) -> None:
     """The first step of a process takes longer, or of a block in it; a network of one layer takes that time."""
     stepped: list[tuple[str, int]] = []
@@ -343,59 +331,35 @@ def test_the_first_cell_does_not_pay_for_the_process(
         first = [block for block, _ in stepped].count(work.block) == 1
         return 9.0 if len(stepped) == 1 or (mode == "eager" and first) else 3.0
 
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     monkeypatch.setattr(throughput, "first_step", first_step)
     monkeypatch.setattr(throughput, "_set_up", set())
-    cells = [
-        cell("throughput", block, mode=mode, seed=seed, **QUICK)
-        for seed, block in enumerate(("plain", "plain", "highway"))
-    ]
+    cells = [quick(block, mode=mode, seed=seed) for seed, block in enumerate(("plain", "plain", "highway"))]
     result = [by_name(outcome.measurements)["first_step"].value for outcome in TASK.measure(cells)]
     assert result == [3.0, 3.0, 3.0]
     assert stepped == [("plain", 1), ("plain", 2), ("plain", 2), *extra, ("highway", 2)]
 
 
-def test_graph_breaks_are_counted(cell: MakeCell, monkeypatch: pytest.MonkeyPatch, roofline: float) -> None:
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
-    one = cell("throughput", family="bilstm", seq_len=3, mode="compile", **QUICK)
-    (outcome,) = TASK.measure([one])
-    breaks = by_name(outcome.measurements)["graph_breaks"].value
-    assert breaks is not None
-    assert breaks > 0
-
-
-def test_a_cell_that_only_claims_to_be_compiled_is_an_error(cell: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_that_only_claims_to_be_compiled_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def uncompiled(network: nn.Module, **options: Any) -> nn.Module:
         return network
 
     monkeypatch.setattr(torch, "compile", uncompiled)
-    (outcome,) = TASK.measure([cell("throughput", mode="compile", **QUICK)])
-    assert isinstance(outcome.error, NotCompiled)
+    with pytest.raises(NotCompiled):
+        measured(quick(mode="compile"))
 
 
-def test_the_measured_floor_is_a_floor(cell: MakeCell) -> None:
-    """With the real roofline: a step takes longer than its floor, and both figures say the same."""
-    one = cell("throughput", "plain", phase="forward", **QUICK)
-    (outcome,) = TASK.measure([one])
-    result = by_name(outcome.measurements)
-    slowdown, share = result["slowdown"].value, result["roofline_share"].value
-    assert slowdown is not None
-    assert share is not None
-    assert slowdown > 1
-    assert share == pytest.approx(1 / slowdown)
+def test_the_measured_floor_is_a_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step takes longer than its floor, and both figures say the same."""
+    monkeypatch.undo()  # so the roofline is the real one
+    result = measured(quick("plain", phase="forward"))
+    assert result["slowdown"].value > 1
+    assert result["roofline_share"].value == pytest.approx(1 / result["slowdown"].value)
     assert np.isfinite(result["flop_rate"].value)
 
 
-def test_timing_is_alone_and_bound_to_its_machine() -> None:
-    assert TASK.alone
-    assert TASK.meter
-    assert not tasks.get("memory").alone
-    assert not tasks.get("trainability").alone
-
-
-def test_processes_are_added_until_the_ratio_is_precise(cell: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_are_added_until_the_ratio_is_precise(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second block's ratio is 2, but in the first process."""
-    plain, other = cell("throughput", "plain"), cell("throughput", "highway")
+    plain, other = quick("plain"), quick()
 
     def turns(number: int) -> Turns[Any]:
         seconds = {plain: [1.0] * 3, other: [2.0 if number else 2.05] * 3, _timing.YARDSTICK: [1.0] * 3}

@@ -1,9 +1,10 @@
-"""Trainability: the rule of success, what a run that fails looks like, and how the rate is tuned."""
+"""Trainability: what a run that succeeds, stalls or diverges stores, also of a text, and which cells are skipped."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,36 +14,21 @@ from torch import nn
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.data import Split
+from highway_bench.data import Split, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import make_family
 from highway_bench.matching import mismatch
 from highway_bench.results.schema import Status
 from highway_bench.tasks import Measurement, Skip, tasks
 from highway_bench.tasks.trainability import TrainingWork, curve
-from highway_bench.tasks.training_cells import SEARCH_SEED
+from tests.cells import cell, on_digits, run, scalars
 
-MakeCell = Callable[..., Cell]
 TASK = tasks.get("trainability")
 ADAM = {"optimiser": "adam", "rate": 0.01, "decay": 1.0}
 
 
-def run(one: Cell) -> list[Measurement]:
-    work = TASK.prepare(one)
-    return list(TASK.measurements(work, one))
-
-
-def scalars(measurements: list[Measurement]) -> dict[str, float | None]:
-    return {measurement.metric: measurement.value for measurement in measurements if not measurement.axis}
-
-
-@pytest.fixture
-def digits(cell: MakeCell) -> Callable[..., Cell]:
-    def make(block: str = "highway", **changes: Any) -> Cell:
-        defaults: dict[str, Any] = {"width": 16, "batch_size": 50, "dataset": "digits", "steps": 20}
-        return cell("trainability", block, **{**defaults, **ADAM, **changes})
-
-    return make
+def trained(block: str = "highway", **changes: Any) -> Cell:
+    return on_digits(block, **{"width": 16, **ADAM, **changes})
 
 
 class ToldLosses:
@@ -76,38 +62,33 @@ def judged(cell: Cell, losses: list[float], steps: int | None = None) -> list[Me
     return list(TASK.measurements(work, cell))
 
 
-def test_success_is_a_tenth_of_chance_over_the_last_twentieth(digits: MakeCell) -> None:
-    passing = judged(digits(), [1.0] * 95 + [0.1] * 5)
-    failing = judged(digits(), [1.0] * 95 + [0.1] * 4 + [0.101])
-    assert (scalars(passing)["success"], scalars(failing)["success"]) == (1.0, 0.0)
-    assert scalars(passing)["final_loss"] == pytest.approx(0.1)
-    assert scalars(failing)["final_loss"] == pytest.approx(0.1002)
-    assert {m.status for m in passing if m.metric != "budget_mismatch"} == {Status.OK}
-    assert {m.status for m in failing if m.metric != "budget_mismatch"} == {Status.STALLED}
+@pytest.mark.parametrize(("threshold", "last", "success"), [(0.1, 0.1, 1.0), (0.1, 0.101, 0.0), (0.5, 0.501, 1.0)])
+def test_a_run_succeeds_by_its_recipes_threshold(threshold: float, last: float, success: float) -> None:
+    """Over the last twentieth of its steps."""
+    result = judged(trained(threshold=threshold), [1.0] * 95 + [0.1] * 4 + [last])
+    values = scalars(result)
+    assert (values["success"], values["final_loss"]) == (success, pytest.approx((0.4 + last) / 5))
+    statuses = {one.status for one in result if one.metric != "budget_mismatch"}
+    assert statuses == {Status.OK if success else Status.STALLED}
 
 
-def test_the_threshold_is_the_recipes(digits: MakeCell) -> None:
-    assert scalars(judged(digits(threshold=0.5), [0.5] * 20))["success"] == 1.0
-    assert scalars(judged(digits(threshold=0.5), [0.51] * 20))["success"] == 0.0
-
-
-def test_steps_and_seconds_to_the_threshold(digits: MakeCell) -> None:
-    result = scalars(judged(digits(), [1.0] * 40 + [0.05] * 60))  # the mean of five is 0.05 from step 45 on
-    assert result["steps_to_threshold"] == 45
-    assert result["seconds_to_threshold"] == 22.5
-    assert result["step_seconds"] == 0.5
-    never = scalars(judged(digits(), [1.0] * 100))
-    assert (never["steps_to_threshold"], never["seconds_to_threshold"]) == (None, None)
-
-
-def test_a_run_can_reach_the_threshold_and_lose_it(digits: MakeCell) -> None:
-    result = scalars(judged(digits(), [0.01] * 50 + [1.0] * 50))
-    assert (result["success"], result["steps_to_threshold"]) == (0.0, 5)
+@pytest.mark.parametrize(
+    ("losses", "steps", "seconds"),
+    [
+        ([1.0] * 40 + [0.05] * 60, 45, 22.5),  # the mean of five is 0.05 from step 45 on
+        ([1.0] * 100, None, None),
+        ([0.01] * 50 + [1.0] * 50, 5, 2.5),  # and lost again
+    ],
+)
+def test_steps_and_seconds_to_the_threshold(losses: list[float], steps: int | None, seconds: float | None) -> None:
+    values = scalars(judged(trained(), losses))
+    assert (values["steps_to_threshold"], values["seconds_to_threshold"]) == (steps, seconds)
+    assert (values["step_seconds"], values["success"]) == (0.5, float(losses[-1] < 0.1))
 
 
 @pytest.mark.parametrize("end", [math.nan, math.inf])
-def test_a_loss_that_is_not_finite_is_divergence(digits: MakeCell, end: float) -> None:
-    result = judged(digits(), [0.01, 0.02, end], steps=100)
+def test_a_loss_that_is_not_finite_is_divergence(end: float) -> None:
+    result = judged(trained(), [0.01, 0.02, end], steps=100)
     values = scalars(result)
     assert values["final_loss"] is None
     assert values["success"] == 0.0
@@ -127,43 +108,42 @@ def test_the_curve_is_means_of_equal_stretches() -> None:
     assert curve([1.0, math.inf, 0.5]) == [(1, 1.0)]
 
 
-def test_a_real_run_on_digits(digits: MakeCell) -> None:
-    result = run(digits(width=32, steps=150))
+def test_a_real_run_on_digits() -> None:
+    result = run(trained(width=32, steps=150))
     values = scalars(result)
     elsewhere = {"epoch_train_loss", "epoch_test_loss", "epoch_test_accuracy", "mistaken_for", "test_bits"}
     assert set(values) | {"loss"} | elsewhere == {metric.name for metric in TASK.metrics}
-    assert values["success"] == 1.0
-    assert float(values["final_loss"] or 9) < 0.23
-    assert 0 < float(values["steps_to_threshold"] or 0) <= 150
-    assert float(values["train_accuracy"] or 0) > 0.9
-    assert float(values["test_accuracy"] or 0) > 0.85
-    assert values["rate"] == 0.01
-    losses = [m for m in result if m.metric == "loss"]
+    assert (values["success"], values["rate"]) == (1.0, 0.01)
+    assert values["final_loss"] < 0.23
+    assert 0 < values["steps_to_threshold"] <= 150
+    assert values["train_accuracy"] > 0.9
+    assert values["test_accuracy"] > 0.85
+    losses = [one for one in result if one.metric == "loss"]
     assert (len(losses), losses[-1].index) == (50, 150)
 
 
-def test_epochs_are_watched_and_mistakes_named(digits: MakeCell) -> None:
-    cell = digits(width=32, steps=30)
-    items = len(TASK.prepare(cell).data.train.inputs)
-    steps = math.ceil(items / cell.batch_size)
-    recipe = {**cell.recipe, "evaluate": "epoch", "last_batch": "keep", "mistakes": 7, "steps": 2 * steps + 1}
-    result = run(cell.but(recipe=recipe))
-    by_epoch = {
-        name: [m.value for m in result if m.metric == name]
-        for name in ("epoch_train_loss", "epoch_test_loss", "epoch_test_accuracy")
-    }
-    assert {name: len(values) for name, values in by_epoch.items()} == dict.fromkeys(by_epoch, 2)
-    assert float(by_epoch["epoch_train_loss"][1] or 9) < float(by_epoch["epoch_train_loss"][0] or 0)
-    wrong = [m for m in result if m.metric == "mistaken_for"]
+def test_a_rate_of_a_million_diverges() -> None:
+    assert {one.status for one in run(trained("residual", depth=20, optimiser="sgd", rate=1e6))} == {Status.DIVERGED}
+
+
+def test_epochs_are_watched_and_mistakes_named() -> None:
+    cell = trained(width=32, evaluate="epoch", last_batch="keep", mistakes=7)
+    data = TASK.prepare(cell).data
+    steps = 2 * math.ceil(len(data.train.inputs) / cell.batch_size) + 1
+    result = run(cell.but(recipe={**cell.recipe, "steps": steps}))
+    train, test, accuracy = (
+        [one.value for one in result if one.metric == f"epoch_{name}"]
+        for name in ("train_loss", "test_loss", "test_accuracy")
+    )
+    assert len(train) == len(test) == len(accuracy) == 2
+    assert (train[1] or 9) < (train[0] or 0)
+    wrong = [one for one in result if one.metric == "mistaken_for"]
     assert len(wrong) == 7
-    test = TASK.prepare(cell).data.test
-    assert all(int(test.targets[int(m.index)]) != m.value for m in wrong)
+    assert all(int(data.test.targets[int(one.index)]) != one.value for one in wrong)
 
 
-def test_a_kept_last_batch_counts_by_its_items(digits: MakeCell) -> None:
-    cell = digits(width=8, steps=1)
-    recipe = {**cell.recipe, "last_batch": "keep"}
-    training = TASK.prepare(cell.but(recipe=recipe)).training
+def test_a_kept_last_batch_counts_by_its_items() -> None:
+    training = TASK.prepare(trained(width=8, steps=1, last_batch="keep")).training
     items, size = len(training.train.inputs), training.batch_size
     assert items % size
     first = [next(training.batches) for _ in range(training.steps_per_epoch)]
@@ -172,72 +152,14 @@ def test_a_kept_last_batch_counts_by_its_items(digits: MakeCell) -> None:
     assert training.epoch_losses() == [pytest.approx(items % size / items)]
 
 
-def test_a_rate_of_a_million_diverges(digits: MakeCell) -> None:
-    result = run(digits("residual", depth=20, optimiser="sgd", rate=1e6))
-    assert scalars(result)["final_loss"] is None
-    assert {m.status for m in result if m.metric == "success"} == {Status.DIVERGED}
-
-
-def test_one_seed_gives_one_run(digits: MakeCell) -> None:
+def test_one_seed_gives_one_run() -> None:
     def losses(seed: int) -> list[float]:
-        work = TASK.prepare(digits(seed=seed, steps=10))
+        work = TASK.prepare(trained(seed=seed, steps=10))
         work.training.run()
         return work.training.history()
 
     assert losses(1) == losses(1)
     assert losses(1) != losses(2)
-
-
-def test_the_order_of_batches_does_not_hang_on_the_block(digits: MakeCell) -> None:
-    first, second = (TASK.prepare(digits(block)).training for block in ("plain", "highway"))
-    for _ in range(3):
-        assert torch.equal(next(first.batches), next(second.batches))
-
-
-TUNED = {"optimiser": "sgd", "rate": "tuned", "rates": [0.3, 0.1, 0.03]}
-
-
-def test_a_tuned_rate_needs_one_trial_a_rate(digits: MakeCell) -> None:
-    one = digits(seed=4, **TUNED)
-    trials = TASK.needs(one)
-    assert [trial.recipe["rate"] for trial in trials] == [0.3, 0.1, 0.03]
-    assert [trial.trial for trial in trials] == [0, 1, 2]
-    assert {trial.seed for trial in trials} == {SEARCH_SEED}
-    assert all("rates" not in trial.recipe for trial in trials)
-    assert TASK.needs(digits(seed=0, **TUNED)) == trials  # the seeds share one search
-    assert TASK.needs(digits()) == ()
-    assert all(TASK.needs(trial) == () for trial in trials)
-
-
-def test_every_block_gets_the_same_trials(digits: MakeCell) -> None:
-    plain, highway = (TASK.needs(digits(block, **TUNED)) for block in ("plain", "highway"))
-    assert [trial.but(block="highway") for trial in plain] == list(highway)
-
-
-def test_the_best_finite_rate_wins(digits: MakeCell) -> None:
-    one = digits(seed=4, **TUNED)
-    trials = TASK.needs(one)
-
-    def chosen(*losses: float | None) -> Any:
-        result = {trial: {"final_loss": loss, "success": 0.0} for trial, loss in zip(trials, losses, strict=True)}
-        return TASK.resolve(one, result)
-
-    assert chosen(None, 0.2, 0.5).recipe["rate"] == 0.1
-    assert chosen(0.1, 0.2, 0.5).recipe["rate"] == 0.3
-    assert chosen(0.2, 0.2, 0.2).recipe["rate"] == 0.03
-    assert chosen(None, None, None).recipe["rate"] == 0.03
-    winner = chosen(None, 0.2, 0.5)
-    assert (winner.seed, winner.trial) == (4, None)
-    assert TASK.resolve(digits(), {}) == digits()
-
-
-@pytest.mark.parametrize("ended", [{}, {"final_loss": None, "success": None}])
-def test_no_block_is_tuned_on_fewer_rates(digits: MakeCell, ended: dict[str, float | None]) -> None:
-    """A trial that ran out of time, or of memory, left no verdict: it has not diverged."""
-    one = digits(seed=4, **TUNED)
-    result = {trial: {"final_loss": 0.2, "success": 1.0} for trial in TASK.needs(one)}
-    with pytest.raises(BadInput, match=r"rate 0\.1"):
-        TASK.resolve(one, {**result, TASK.needs(one)[1]: ended})
 
 
 SMALL = {"size": 40, "test_size": 20, "length": 6}
@@ -248,17 +170,15 @@ SMALL = {"size": 40, "test_size": 20, "length": 6}
     ("family", "dataset", "options"),
     [("dense", "digits", {}), ("conv", "digits", {}), ("bilstm", "adding", SMALL), ("transformer", "copy", SMALL)],
 )
-def test_data_are_cast_to_the_networks_dtype(
-    digits: MakeCell, dtype: str, family: str, dataset: str, options: dict[str, int]
-) -> None:
+def test_data_are_cast_to_the_networks_dtype(dtype: str, family: str, dataset: str, options: dict[str, int]) -> None:
     small = {"width": 8, "steps": 2, "batch_size": 4, "recipe": {"dataset": options}}
-    result = scalars(run(digits(family=family, dataset=dataset, dtype=dtype, **small)))
+    result = scalars(run(trained(family=family, dataset=dataset, dtype=dtype, **small)))
     assert result["final_loss"] is not None
     assert result["test_loss"] is not None
 
 
-def test_the_mismatch_of_flops_is_at_the_steps_of_the_data(digits: MakeCell) -> None:
-    one = digits(family="attention", width=48, nominal_width=64, match="flops", batch_size=4, steps=1)
+def test_the_mismatch_of_flops_is_at_the_steps_of_the_data() -> None:
+    one = trained(family="attention", width=48, nominal_width=64, match="flops", batch_size=4, steps=1)
     expected = mismatch(blocks.get("highway"), make_family("attention"), 48, 64, "flops", positions=8)
     assert scalars(run(one))["budget_mismatch"] == pytest.approx(expected)
 
@@ -272,16 +192,46 @@ def test_the_mismatch_of_flops_is_at_the_steps_of_the_data(digits: MakeCell) -> 
         ({"dtype": "int8"}, "int8"),
     ],
 )
-def test_bad_input(digits: MakeCell, changes: dict[str, Any], message: str) -> None:
+def test_bad_input(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
-        run(digits(**changes))
+        run(trained(**changes))
 
 
-def test_a_search_needs_rates(digits: MakeCell) -> None:
-    with pytest.raises(BadInput, match="rates"):
-        TASK.needs(digits(rate="tuned"))
+# ---------------------------------------------------------------------------------------------------------------- text
 
 
-def test_a_pair_that_makes_no_sense_is_skipped(cell: MakeCell) -> None:
-    with pytest.raises(Skip, match="dense"):
-        TASK.prepare(cell("trainability", dataset="adding", seq_len=12, **ADAM))
+@pytest.fixture
+def text(tmp_path: Path) -> Callable[..., Cell]:
+    """Makes a cell on a text of counted lines, in which a trigram predicts most bytes."""
+    file = tmp_path / "lines.txt"
+    file.write_text("".join(f"{number % 7} sheep jump over {number % 5} fences\n" for number in range(300)))
+    words = {"optimiser": "adamw", "rate": 0.01, "schedule": "cosine", "warm_up": 5, "steps": 20}
+    recipe = {"dataset": {"path": str(file), "length": 16}}
+
+    def make(family: str = "transformer", **changes: Any) -> Cell:
+        fields = {"width": 16, "depth": 1, "batch_size": 8, "family_options": {"causal": True}, **changes}
+        return cell("trainability", "pre-norm", family, dataset="language", recipe=recipe, **{**words, **fields})
+
+    return make
+
+
+def test_a_run_stores_bits_per_byte_and_its_target(text: Callable[..., Cell]) -> None:
+    one = text()
+    values = scalars(run(one))
+    assert values["success_loss"] == make_dataset("language", **one.recipe["dataset"]).reference_loss
+    assert values["test_bits"] == pytest.approx(values["test_loss"] / math.log(2))
+    assert 0 < values["test_bits"] < 8
+    assert 0 < values["test_accuracy"] < 1
+    assert values["success"] == 0.0
+
+
+def test_a_run_succeeds_at_the_trigrams_loss(text: Callable[..., Cell]) -> None:
+    values = scalars(run(text(steps=200, depth=2, width=32)))
+    assert values["final_loss"] <= values["success_loss"]
+    assert values["success"] == 1.0
+
+
+@pytest.mark.parametrize(("family", "reason"), [("transformer", "causal"), ("bilstm", "later"), ("dense", "tokens")])
+def test_a_family_that_would_see_the_targets_is_skipped(text: Callable[..., Cell], family: str, reason: str) -> None:
+    with pytest.raises(Skip, match=reason):
+        TASK.prepare(text(family, family_options={}))

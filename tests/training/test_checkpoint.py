@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -29,8 +29,9 @@ from highway_bench.training import checkpoint
 from highway_bench.training.checkpoint import Checkpoint, CheckpointFolder, headers_in, sweep
 from highway_bench.training.loop import Training
 from highway_bench.training.population import Population
+from tests.cells import on_digits
+from tests.training.digits import training
 
-MakeTraining = Callable[..., Training]
 FOLDER = Path(__file__).parent
 
 
@@ -49,19 +50,27 @@ def until(steps: int, file: Checkpoint, members: list[Training]) -> Callable[[],
     return check
 
 
+def assert_continued(again: Sequence[Training], whole: Sequence[Training]) -> None:
+    """Bit for bit."""
+    for one, other in zip(again, whole, strict=True):
+        assert list(one.losses) == pytest.approx(list(other.losses), rel=0, abs=0, nan_ok=True)
+        assert (one.rate, one.epochs, one.together) == (other.rate, other.epochs, other.together)
+        assert list(one.times) == sorted(one.times)
+
+
 @pytest.mark.parametrize(
-    "options",
+    "words",
     [
         {"optimiser": "sgd"},
         {"optimiser": "adam", "rate": 0.01},
         {"optimiser": "adam", "rate": 0.01, "epsilon": 1e-3, "epsilon_place": "outside"},
         {"optimiser": "adamw", "rate": 0.01, "weight_decay": 0.1, "schedule": "cosine", "warm_up": 30, "clip": 0.5},
-        {"family": "conv", "family_options": {"norm_kind": "batch"}, "block": "pre-norm"},
+        {"family": "conv", "options": {"family_options": {"norm_kind": "batch"}}, "block": "pre-norm"},
         {"evaluated": True, "batch_size": 400, "last_batch": "keep"},
     ],
 )
-def test_a_training_continues_bit_for_bit(training: MakeTraining, tmp_path: Path, options: dict[str, Any]) -> None:
-    whole, first, second = (training(**options, steps=40) for _ in range(3))
+def test_a_training_continues_bit_for_bit(tmp_path: Path, words: dict[str, Any]) -> None:
+    whole, first, second = (training(**words) for _ in range(3))
     whole.run()
     file = Checkpoint(tmp_path / "new", ["a"])
     with pytest.raises(Killed):
@@ -69,26 +78,19 @@ def test_a_training_continues_bit_for_bit(training: MakeTraining, tmp_path: Path
     assert file.restore([second])
     assert len(second.losses) == len(second.times) == 25
     second.run()
-    assert list(second.losses) == list(whole.losses)
-    assert second.rate == whole.rate
-    assert second.epochs == whole.epochs
-    assert list(second.times) == sorted(second.times)
+    assert_continued([second], [whole])
     for mine, theirs in zip(second.network.state_dict().values(), whole.network.state_dict().values(), strict=True):
         assert torch.equal(mine, theirs)
 
 
 @pytest.mark.parametrize("steps", [0, 25, 36])
 def test_a_stopped_training_continues_with_the_next_step(
-    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
     """Dropout continues its random sequence, and an epoch (10 steps here) is evaluated once."""
-
-    def with_dropout() -> Training:
-        one = training(steps=40, batch_size=400, evaluated=True)
+    whole, first, second = (training(batch_size=400, evaluated=True) for _ in range(3))
+    for one in (whole, first, second):
         one.network.body.leave = torch.nn.Dropout(0.5)
-        return one
-
-    whole, first, second = with_dropout(), with_dropout(), with_dropout()
     whole.run()
     file = Checkpoint(tmp_path, ["a"])
     stop_after(steps, lambda: len(first.losses), monkeypatch)
@@ -97,18 +99,15 @@ def test_a_stopped_training_continues_with_the_next_step(
     torch.manual_seed(99)
     assert file.restore([second])
     second.run()
-    assert list(second.losses) == list(whole.losses)
-    assert second.epochs == whole.epochs
+    assert_continued([second], [whole])
 
 
 @pytest.mark.parametrize("steps", [24, 36])
 def test_a_stopped_population_continues_with_the_next_step(
-    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
-    def members() -> list[Training]:
-        return [training(optimiser="adam", seed=seed, rate=0.01, batch_size=400, evaluated=True) for seed in range(3)]
-
-    whole, first, second = members(), members(), members()
+    words: dict[str, Any] = {"optimiser": "adam", "rate": 0.01, "batch_size": 400, "evaluated": True}
+    whole, first, second = ([training(seed=seed, **words) for seed in range(3)] for _ in range(3))
     Population(whole).run()
     file = Checkpoint(tmp_path, ["a", "b", "c"])
     population = Population(first)
@@ -119,10 +118,7 @@ def test_a_stopped_population_continues_with_the_next_step(
     assert [len(member.losses) for member in first] == [steps] * 3
     assert file.restore(second)
     Population(second).run()
-    for one, other in zip(second, whole, strict=True):
-        assert list(one.losses) == list(other.losses)
-        assert one.epochs == other.epochs
-        assert one.together == 3
+    assert_continued(second, whole)
 
 
 def stop_after(steps: int, done: Callable[[], int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,16 +138,13 @@ def stop_after(steps: int, done: Callable[[], int], monkeypatch: pytest.MonkeyPa
         {"optimiser": "adamw", "weight_decay": 0.1, "schedule": "cosine", "warm_up": 3},
     ],
 )
-def test_a_population_continues_bit_for_bit(training: MakeTraining, tmp_path: Path, words: dict[str, Any]) -> None:
+def test_a_population_continues_bit_for_bit(tmp_path: Path, words: dict[str, Any]) -> None:
     """One of its members has diverged before the checkpoint."""
 
-    def members() -> list[Training]:
-        return [
-            training("residual", seed=seed, rate=rate, steps=70, **words)
-            for seed, rate in enumerate((0.01, 1e200, 0.03))
-        ]
-
-    whole, first, second = members(), members(), members()
+    whole, first, second = (
+        [training("residual", seed=seed, rate=rate, steps=70, **words) for seed, rate in enumerate((0.01, 1e200, 0.03))]
+        for _ in range(3)
+    )
     Population(whole).run()
     file = Checkpoint(tmp_path, ["a", "b", "c"])
     with pytest.raises(Killed):
@@ -159,12 +152,10 @@ def test_a_population_continues_bit_for_bit(training: MakeTraining, tmp_path: Pa
     assert file.restore(second)
     assert [len(member.losses) for member in second] == [50, 25, 50]
     Population(second).run()
-    for one, other in zip(second, whole, strict=True):
-        assert list(one.losses) == pytest.approx(list(other.losses), rel=0, abs=0, nan_ok=True)
-        assert one.rate == other.rate
+    assert_continued(second, whole)
 
 
-def test_a_member_can_continue_alone(training: MakeTraining, tmp_path: Path) -> None:
+def test_a_member_can_continue_alone(tmp_path: Path) -> None:
     """The others' results were saved before the kill, or the group ran out of time."""
     whole = training(seed=1, rate=0.03)
     whole.run()
@@ -177,7 +168,7 @@ def test_a_member_can_continue_alone(training: MakeTraining, tmp_path: Path) -> 
     assert list(second.losses) == pytest.approx(list(whole.losses), rel=1e-9)
 
 
-def test_the_state_of_other_cells_is_not_used(training: MakeTraining, tmp_path: Path) -> None:
+def test_the_state_of_other_cells_is_not_used(tmp_path: Path) -> None:
     Checkpoint(tmp_path, ["a", "b"]).save([training(), training(seed=1)])
     assert not Checkpoint(tmp_path, ["c"]).restore([training()])
     assert not Checkpoint(tmp_path, ["a", "c"]).restore([training(), training()])
@@ -193,7 +184,7 @@ def test_the_state_of_other_cells_is_not_used(training: MakeTraining, tmp_path: 
         lambda content: b"\xff\n" + content,
     ],
 )
-def test_a_broken_state_is_not_used(training: MakeTraining, tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+def test_a_broken_state_is_not_used(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     file = Checkpoint(tmp_path, ["a"])
     file.save([training()])
     file.path.write_bytes(damage(file.path.read_bytes()))
@@ -220,9 +211,7 @@ def test_a_checkpoint_cannot_run_code(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_kill_during_a_write_leaves_the_old_state(
-    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_during_a_write_leaves_the_old_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, one = Checkpoint(tmp_path, ["a"]), training(steps=60)
     with pytest.raises(Killed):
         one.run(until(25, file, [one]))
@@ -239,9 +228,7 @@ def test_a_kill_during_a_write_leaves_the_old_state(
     assert len(again.losses) == 25
 
 
-def test_a_state_is_saved_once_a_minute(
-    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_is_saved_once_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
     file, one, written = Checkpoint(tmp_path, ["a"]), training(), []
@@ -251,9 +238,7 @@ def test_a_state_is_saved_once_a_minute(
     assert len(written) == 2
 
 
-def test_a_full_disk_loses_the_checkpoint_and_not_the_run(
-    training: MakeTraining, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_loses_the_checkpoint_and_not_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -268,7 +253,7 @@ def test_a_full_disk_loses_the_checkpoint_and_not_the_run(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_checkpoints_of_ended_cells_are_removed(training: MakeTraining, tmp_path: Path) -> None:
+def test_checkpoints_of_ended_cells_are_removed(tmp_path: Path) -> None:
     folder = tmp_path / "saved"
     Checkpoint(folder, ["a", "b"]).save([training(), training()])
     Checkpoint(folder, ["c"]).save([training()])
@@ -284,7 +269,7 @@ def test_checkpoints_of_ended_cells_are_removed(training: MakeTraining, tmp_path
     sweep(folder, set())
 
 
-def test_cells_are_grouped_by_their_file(training: MakeTraining, tmp_path: Path) -> None:
+def test_cells_are_grouped_by_their_file(tmp_path: Path) -> None:
     cells = [trial(seed=seed) for seed in range(4)]
     file = CheckpointFolder(tmp_path, {cell: f"key {cell.seed}" for cell in cells})
     assert file.by_file(cells) == [cells]
@@ -293,18 +278,8 @@ def test_cells_are_grouped_by_their_file(training: MakeTraining, tmp_path: Path)
 
 
 def trial(**changes: Any) -> Cell:
-    recipe = {"optimiser": "sgd", "rate": 0.05, "steps": 80, "together": 4}
-    fields: dict[str, Any] = {"block": "residual", "depth": 3, "seed": 0, "recipe": recipe, **changes}
-    return Cell(
-        task="trainability",
-        family="dense",
-        width=8,
-        nominal_width=8,
-        match="width",
-        batch_size=50,
-        dataset="digits",
-        dtype="float64",
-        **fields,
+    return on_digits(
+        "residual", **{"depth": 3, "rate": 0.05, "steps": 80, "together": 4, "dtype": "float64", **changes}
     )
 
 
@@ -341,8 +316,7 @@ def test_a_killed_or_interrupted_run_continues(
 ) -> None:
     """The runner is killed, or gets Ctrl-C, in step 60, when one member has diverged. The others continue from the last
     check, or from step 60."""
-    recipe = trial().recipe
-    cells = [trial(seed=0), trial(seed=1, recipe={**recipe, "rate": 1e200}), trial(seed=2)]
+    cells = [trial(seed=0), trial(seed=1, rate=1e200), trial(seed=2)]
     log, script = tmp_path / "log.txt", tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
     killed = subprocess.run(

@@ -18,8 +18,8 @@ from highway_bench.training.loop import Training
 from highway_bench.training.population import Population
 from highway_bench.training.recipe import Recipe
 from highway_bench.training.stacked import NotStackable, Stacked
+from tests.training.digits import training
 
-MakeTraining = Callable[..., Training]
 TRIALS: tuple[dict[str, Any], ...] = (
     {"seed": 0, "rate": 0.1, "momentum": 0.9, "decay": 0.1},
     {"seed": 1, "rate": 0.02, "momentum": 0.5, "decay": 1.0, "weight_decay": 0.01},
@@ -41,97 +41,87 @@ def assert_same(one: Training, other: Training, rtol: float = 1e-9) -> None:
     ]
 
 
-def trained(members: Sequence[Training], together: bool) -> list[Training]:
-    if together:
-        Population(members).run()
-    else:
-        for member in members:
-            member.run()
-    return list(members)
+def both_ways(members: Callable[[], Sequence[Training]]) -> list[tuple[Training, Training]]:
+    """Each member, trained with the others and trained alone."""
+    together, alone = members(), members()
+    Population(together).run()
+    for member in alone:
+        member.run()
+    return list(zip(together, alone, strict=True))
 
 
-def test_members_follow_their_own_schedules(training: MakeTraining) -> None:
-    words = {"optimiser": "adamw", "clip": 0.5}
-    schedules: list[dict[str, Any]] = [
-        COSINE,
-        {"schedule": "cosine"},
-        {"warm_up": 39},
-        {},
-    ]
-    trials = [{**trial, "rate": 0.1 * trial["rate"]} for trial in (*TRIALS, TRIALS[1])]
-    pair = [
-        [training(**words, **trial, **schedule) for trial, schedule in zip(trials, schedules, strict=True)]
-        for _ in range(2)
-    ]
-    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
+def gentle(trial: dict[str, Any]) -> dict[str, Any]:
+    return {**trial, "rate": 0.1 * trial["rate"]}
+
+
+MIXED: dict[str, list[dict[str, Any]]] = {
+    "schedules": [
+        {"optimiser": "adamw", "clip": 0.5, **gentle(trial), **schedule}
+        for trial, schedule in zip(
+            (*TRIALS, TRIALS[1]), (COSINE, {"schedule": "cosine"}, {"warm_up": 39}, {}), strict=True
+        )
+    ],
+    "gate biases": [
+        {"seed": seed, "options": {"block_options": {"gate_bias": bias}}}
+        for seed, bias in enumerate((-1.0, -4.0, "auto"))
+    ],
+    "clipped": [{"clip": 0.05, **trial} for trial in TRIALS],
+    "epsilons": [
+        {"optimiser": "adam", "epsilon": 1e-2, "epsilon_place": "outside", "seed": seed, "rate": 0.01}
+        for seed in range(2)
+    ],
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_members_follow_their_own_recipes(name: str) -> None:
+    for one, other in both_ways(lambda: [training(**words) for words in MIXED[name]]):
         assert_same(one, other)
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "other"), [("clipped", "clip", None), ("epsilons", "epsilon_place", "inside")]
+)
+def test_clipping_and_the_place_of_epsilon_matter(name: str, word: str, other: Any) -> None:
+    """So that the test above can fail."""
+    one, another = (training(**words) for words in (MIXED[name][0], {**MIXED[name][0], word: other}))
+    one.run()
+    another.run()
+    assert one.losses[-1] != pytest.approx(another.losses[-1], rel=1e-3)
+
+
+def test_the_place_of_epsilon_is_that_of_the_whole_population() -> None:
+    words = {"optimiser": "adam", "epsilon": 1e-2, "rate": 0.01}
+    with pytest.raises(ValueError, match="epsilon"):
+        Population([training(**words, epsilon_place=place) for place in ("inside", "outside")])
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
 @pytest.mark.parametrize("block", ["plain", "highway", "highway-free", "pre-norm", "post-norm", "x0-mix", "hc-dynamic"])
-def test_a_member_is_as_it_would_be_alone(training: MakeTraining, block: str, optimiser: str) -> None:
-    shrink = 0.1 if optimiser == "adam" else 1.0
-    pair = [
-        [training(block, optimiser=optimiser, **{**trial, "rate": shrink * trial["rate"]}) for trial in TRIALS]
-        for _ in range(2)
-    ]
-    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
-        assert len(one.losses) == 40
+def test_a_member_is_as_it_would_be_alone(block: str, optimiser: str) -> None:
+    trials = [gentle(trial) for trial in TRIALS] if optimiser == "adam" else TRIALS
+    words = {"optimiser": optimiser, "depth": 2, "steps": 15}
+    for one, other in both_ways(lambda: [training(block, **words, **trial) for trial in trials]):
+        assert len(one.losses) == 15
         assert one.losses[-1] < one.losses[0]
         assert_same(one, other, rtol=1e-7)  # rounding grows over the steps, by how much depends on the processor
 
 
-def test_adams_epsilon_may_be_outside_of_the_bias_correction(training: MakeTraining) -> None:
-    words = {"optimiser": "adam", "epsilon": 1e-2}
-    groups = [
-        [training(**words, epsilon_place=side, seed=seed, rate=0.01) for seed in range(2)]
-        for side in ("outside", "outside", "inside")
-    ]
-    together, alone, other = (trained(members, together=index == 0) for index, members in enumerate(groups))
-    for one, same, another in zip(together, alone, other, strict=True):
-        assert_same(one, same)
-        assert one.losses[-1] != pytest.approx(another.losses[-1], rel=1e-3)
-    mixed = [training(**words, epsilon_place=side, rate=0.01) for side in ("inside", "outside")]
-    with pytest.raises(ValueError, match="epsilon"):
-        Population(mixed)
-
-
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-def test_a_diverged_member_is_removed_and_does_not_affect_the_others(training: MakeTraining, optimiser: str) -> None:
-    wild = {"seed": 5, "rate": 1e200, "momentum": 0.9, "decay": 1.0}
-    calm = [{**trial, "rate": 0.1 * trial["rate"]} for trial in TRIALS]
-    trials = [calm[0], wild, *calm[1:]]
-    pair = [[training("residual", optimiser=optimiser, steps=70, **trial) for trial in trials] for _ in range(2)]
-    members = trained(pair[0], together=True)
-    for one, other in zip(members, trained(pair[1], together=False), strict=True):
+def test_a_diverged_member_is_removed_and_does_not_affect_the_others(optimiser: str) -> None:
+    trials = [gentle(trial) for trial in TRIALS]
+    trials.insert(1, {"seed": 5, "rate": 1e200, "momentum": 0.9, "decay": 1.0})
+    pairs = both_ways(lambda: [training("residual", optimiser=optimiser, steps=70, **trial) for trial in trials])
+    for one, other in pairs:
         assert_same(one, other)
-    assert [len(member.losses) for member in members] == [70, 25, 70, 70]
-    assert not math.isfinite(members[1].losses[-1])
-    assert members[1].history() == pytest.approx(pair[1][1].history(), nan_ok=True)
+        assert one.history() == pytest.approx(other.history(), nan_ok=True)
+    assert [len(one.losses) for one, _ in pairs] == [70, 25, 70, 70]
+    assert not math.isfinite(pairs[1][0].losses[-1])
 
 
-def test_gate_biases_are_each_members_own(training: MakeTraining) -> None:
-    pair = [
-        [training(seed=seed, block_options={"gate_bias": bias}) for seed, bias in enumerate((-1.0, -4.0, "auto"))]
-        for _ in range(2)
-    ]
-    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
-        assert_same(one, other)
-
-
-def test_clipping_is_by_member(training: MakeTraining) -> None:
-    pair = [[training(clip=0.05, **trial) for trial in TRIALS] for _ in range(2)]
-    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
-        assert_same(one, other)
-    assert list(pair[0][0].losses) != list(trained([training(**TRIALS[0])], together=False)[0].losses)
-
-
-def test_epochs_are_evaluated_and_last_batches_trained(training: MakeTraining) -> None:
-    pair = [
-        [training(batch_size=400, last_batch="keep", evaluated=True, steps=11, **trial) for trial in TRIALS]
-        for _ in range(2)
-    ]
-    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
+def test_epochs_are_evaluated_and_last_batches_trained() -> None:
+    words = {"batch_size": 400, "last_batch": "keep", "evaluated": True, "steps": 11}
+    for one, other in both_ways(lambda: [training(**words, **trial) for trial in TRIALS]):
         assert len(one.epochs) == 11 // one.steps_per_epoch > 1
         assert_same(one, other)
         assert one.epoch_losses() == pytest.approx(other.epoch_losses())
@@ -149,34 +139,20 @@ def test_epochs_are_evaluated_and_last_batches_trained(training: MakeTraining) -
         ("transformer", "copy", {"length": 4}),
     ],
 )
-def test_other_families_and_data(training: MakeTraining, family: str, dataset: str, data: dict[str, Any]) -> None:
+def test_other_families_and_data(family: str, dataset: str, data: dict[str, Any]) -> None:
     """Generated data depend on the seed, so they differ between members."""
-    pair = [
-        [
-            training(
-                "pre-norm",
-                family,
-                dataset=dataset,
-                data=data,
-                depth=2,
-                batch_size=4,
-                optimiser="adam",
-                seed=seed,
-                rate=0.003,
-                steps=6,
-            )
-            for seed in range(2)
-        ]
-        for _ in range(2)
-    ]
-    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
+    words: dict[str, Any] = {"depth": 2, "batch_size": 4, "optimiser": "adam", "rate": 0.003, "steps": 6}
+    for one, other in both_ways(
+        lambda: [training("pre-norm", family, dataset=dataset, data=data, seed=seed, **words) for seed in range(2)]
+    ):
         assert_same(one, other)
 
 
-def test_a_members_time_is_its_share(training: MakeTraining, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_members_time_is_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(0, 1000, 100))  # each chunk of 20 steps lasts 100 s
     monkeypatch.setattr(population.time, "perf_counter", lambda: float(next(ticks)))
-    members = trained([training(seed=seed, steps=20) for seed in range(5)], together=True)
+    members = [training(seed=seed, steps=20) for seed in range(5)]
+    Population(members).run()
     assert list(members[0].times) == pytest.approx([1.0 * (step + 1) for step in range(20)])
 
 
@@ -251,19 +227,14 @@ def test_an_embedding_with_padding_is_not_stacked(padding: int | None) -> None:
     def members() -> list[Training]:
         torch.manual_seed(1)
         return [
-            Training(
-                nn.Sequential(nn.Embedding(5, 4, padding_idx=padding), nn.Flatten(), nn.Linear(8, 2)).double(),
-                tokens,
-                "class",
-                Recipe(steps=4),
-                4,
-                0,
+            plainly(
+                nn.Sequential(nn.Embedding(5, 4, padding_idx=padding), nn.Flatten(), nn.Linear(8, 2)).double(), tokens
             )
             for _ in range(2)
         ]
 
     if padding is None:
-        for one, other in zip(trained(members(), together=True), trained(members(), together=False), strict=True):
+        for one, other in both_ways(members):
             assert_same(one, other)
     else:
         with pytest.raises(NotStackable, match="padding"):
@@ -275,19 +246,16 @@ def test_constant_buffers_and_inactive_dropout_are_stacked() -> None:
     networks = [nn.Sequential(Unusual("nothing"), nn.Dropout(0.0), nn.LayerNorm(3)).double() for _ in range(2)]
     for index, network in enumerate(networks):
         network[0].seen.fill_(index)
-    pair = [[plainly(copy.deepcopy(network)) for network in networks] for _ in range(2)]
-    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
+    for one, other in both_ways(lambda: [plainly(copy.deepcopy(network)) for network in networks]):
         assert_same(one, other)
 
 
-def plainly(network: nn.Module) -> Training:
-    split = Split(torch.eye(3).repeat(3, 1), torch.arange(9) % 2)
+def plainly(network: nn.Module, split: Split | None = None) -> Training:
+    split = split or Split(torch.eye(3).repeat(3, 1), torch.arange(9) % 2)
     return Training(network, split, "class", Recipe(steps=4), 4, 0)
 
 
-def test_a_full_device_is_not_taken_for_a_missing_batching_rule(
-    training: MakeTraining, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_device_is_not_taken_for_a_missing_batching_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
@@ -298,23 +266,20 @@ def test_a_full_device_is_not_taken_for_a_missing_batching_rule(
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("words", [{"optimiser": "sgd"}, {"optimiser": "adam"}, {"optimiser": "adamw", **COSINE}])
-def test_a_graphed_step_equals_the_eager_one(training: MakeTraining, words: dict[str, Any]) -> None:
+def test_a_graphed_step_equals_the_eager_one(words: dict[str, Any]) -> None:
     """On a CUDA device the step is captured as a graph, and captured again when a member diverges."""
-    trials = [*({**trial, "rate": 0.1 * trial["rate"]} for trial in TRIALS), {"seed": 5, "rate": 1e200}]
-    pair = [
-        [
-            training("residual", steps=70, batch_size=400, last_batch="keep", device=device, **words, **trial)
-            for trial in trials
-        ]
-        for device in ("cuda", "cpu")
-    ]
-    for one, other in zip(trained(pair[0], together=True), trained(pair[1], together=False), strict=True):
+    words = {"steps": 70, "batch_size": 400, "last_batch": "keep", **words}
+    trials = [*map(gentle, TRIALS), {"seed": 5, "rate": 1e200}]
+    together, alone = (
+        [training("residual", device=device, **words, **trial) for trial in trials] for device in ("cuda", "cpu")
+    )
+    Population(together).run()
+    for one, other in zip(together, alone, strict=True):
+        other.run()
         assert list(one.losses) == pytest.approx(list(other.losses), rel=1e-7, nan_ok=True)
 
 
-def test_a_member_says_which_operators_are_not_repeatable(
-    training: MakeTraining, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_member_says_which_operators_are_not_repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def lacking(device: torch.device) -> Iterator[set[str]]:
         names: set[str] = set()

@@ -1,25 +1,26 @@
-"""Predicted peaks against measured ones, and for the connections whose peak is no line in depth."""
+"""Predicted peaks against measured ones, also where they are no line in depth, and predicted seconds."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import pytest
 
 from highway_bench.cell import Cell
+from highway_bench.tasks import predicted_costs as predicting
 from highway_bench.tasks import tasks
 from highway_bench.tasks.predicted_costs import (
     DEPTHS,
     MOST_PEAK,
+    SETUP,
     PeakByDepth,
     StepBytes,
     exceeding,
     peak_by_depth,
     predicted_bytes,
+    predicted_seconds,
     step_bytes,
 )
+from tests.cells import cell
 
-MakeCell = Callable[..., Cell]
 DEEP = 16
 
 
@@ -32,20 +33,20 @@ DEEP = 16
         ("pre-norm", "examples.user_layers:feed_forward"),
     ],
 )
-def test_a_deeper_network_is_within_five_percent(cell: MakeCell, block: str, family: str) -> None:
+def test_a_deeper_network_is_within_five_percent(block: str, family: str) -> None:
     one = cell("memory", block, family, depth=DEEP, phase="train-step", seq_len=5)
     assert peak_by_depth(one).at(DEEP) == pytest.approx(step_bytes(one).peak, rel=0.05)
 
 
 @pytest.mark.parametrize(("dataset", "family"), [("mnist-5k", "conv"), ("adding", "bilstm")])
-def test_training_on_data(cell: MakeCell, dataset: str, family: str) -> None:
+def test_training_on_data(dataset: str, family: str) -> None:
     one = cell("trainability", "highway", family, depth=DEEP, dataset=dataset, rate="tuned", optimiser="adam")
     sgd = one.but(recipe={"momentum": 0.0})
     assert step_bytes(sgd).peak < step_bytes(one).peak
     assert peak_by_depth(one).at(DEEP) == pytest.approx(step_bytes(one).peak, rel=0.05)
 
 
-def test_several_networks_count_as_many_times(cell: MakeCell) -> None:
+def test_several_networks_count_as_many_times() -> None:
     one = cell("trainability", depth=4, dataset="digits")
     assert predicted_bytes(one.but(recipe={"together": 4})) == pytest.approx(4 * predicted_bytes(one), rel=1e-6)
 
@@ -67,7 +68,7 @@ def test_lines_parabolas_and_kinks() -> None:
     assert (line.depth_in(60), line.depth_in(59.5), line.depth_in(1), square.depth_in(2500)) == (50, 49, 0, 50)
 
 
-def test_only_what_may_not_fit_is_measured(cell: MakeCell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_may_not_fit_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     one = cell("memory", depth=1_000, phase="train-step")
     needed = predicted_bytes(one)
     assert exceeding(one, needed - 1) == needed
@@ -76,7 +77,7 @@ def test_only_what_may_not_fit_is_measured(cell: MakeCell, monkeypatch: pytest.M
     def fails(cell: Cell) -> StepBytes:
         raise AssertionError("a network ran")
 
-    monkeypatch.setattr("highway_bench.tasks.predicted_costs.step_bytes", fails)
+    monkeypatch.setattr(predicting, "step_bytes", fails)
     closed = tasks.get("memory").cost(one).bytes
     assert exceeding(one, MOST_PEAK * closed) is None
     assert exceeding(one, closed / 4) == closed
@@ -85,6 +86,23 @@ def test_only_what_may_not_fit_is_measured(cell: MakeCell, monkeypatch: pytest.M
     assert exceeding(shallow, tasks.get("memory").cost(shallow).bytes) is None  # it might not fit where it is measured
 
 
-def test_a_published_network_keeps_the_closed_form(cell: MakeCell) -> None:
+def test_a_published_network_keeps_the_closed_form() -> None:
     one = cell("propagation", "highway", "dense", recipe={"layout": "stemless"}, phase=None)
     assert predicted_bytes(one) == tasks.get("propagation").cost(one).bytes
+
+
+TRAINED = cell("trainability", depth=50, dataset="digits", steps=100, rate="tuned")
+
+
+def test_the_seconds_of_a_step_are_a_line_in_the_depth(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predicting, "step_seconds", lambda cell, dataset: 1.0 + 0.5 * cell.depth)
+    assert predicted_seconds(TRAINED) == pytest.approx(SETUP + 100 * 26)
+    monkeypatch.setattr(predicting, "step_seconds", lambda cell, dataset: 1.0 / cell.depth)  # disturbed
+    assert predicted_seconds(TRAINED) == pytest.approx(SETUP + 100 / 24)
+    assert predicted_seconds(TRAINED.but(depth=5)) == pytest.approx(SETUP + 100 / 5)
+
+
+@pytest.mark.parametrize("changes", [{"device": "cuda"}, {"dataset": None}, {"recipe": {}}])
+def test_others_have_the_closed_form_of_seconds(changes: dict[str, object]) -> None:
+    other = TRAINED.but(**changes)
+    assert predicted_seconds(other) == tasks.get("trainability").cost(other).seconds

@@ -1,4 +1,4 @@
-"""Training: recipes, batches, the optimiser's groups, the loss and what evaluation counts."""
+"""One training: recipes, batches, the optimiser's groups, the loss and what evaluation counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.blocks import scalar_names
-from highway_bench.cell import Cell
 from highway_bench.data import Split
 from highway_bench.errors import BadInput
 from highway_bench.network import build
@@ -18,6 +17,7 @@ from highway_bench.tasks.from_cell import recipe_from
 from highway_bench.training.evaluation import evaluate, loss_of
 from highway_bench.training.loop import Training
 from highway_bench.training.recipe import Recipe
+from tests.cells import on_digits
 
 
 def training(
@@ -52,9 +52,8 @@ def test_what_no_optimiser_can_use(options: dict[str, Any]) -> None:
 
 
 def test_a_cells_recipe_holds_more_than_training() -> None:
-    words = {"rate": 0.5, "steps": 7, "threshold": 0.1, "verdict": False, "dataset": {}}
-    cell = Cell(task="trainability", block="plain", family="dense", depth=1, width=1, nominal_width=1, recipe=words)
-    assert recipe_from(cell) == Recipe(rate=0.5, steps=7)
+    one = on_digits(rate=0.5, steps=7, threshold=0.1, verdict=False)
+    assert recipe_from(one) == Recipe(rate=0.5, steps=7)
 
 
 def test_batches_are_whole_shuffled_epochs() -> None:
@@ -144,8 +143,7 @@ class GivenOutputs(nn.Module):
 def test_evaluation_counts_every_item_once() -> None:
     outputs = torch.eye(3)[torch.tensor([0, 1, 2, 0, 1])] * 9
     split = Split(outputs, torch.tensor([0, 1, 2, 0, 2]))
-    whole = evaluate(GivenOutputs(), split, "class")
-    parts = evaluate(GivenOutputs(), split, "class", batch_size=2)  # a last batch of one
+    whole, parts = (evaluate(GivenOutputs(), split, "class", batch_size=size) for size in (5, 2))  # a last batch of one
     assert whole.accuracy == parts.accuracy == 0.8
     assert whole.loss == pytest.approx(parts.loss)
     assert evaluate(GivenOutputs(), split, "class", at_most=4).accuracy == 1.0
@@ -154,22 +152,17 @@ def test_evaluation_counts_every_item_once() -> None:
 def test_answers_to_tokens_are_over_those_asked_for() -> None:
     outputs = torch.eye(3)[torch.tensor([[0, 1, 2], [2, 2, 2]])]
     split = Split(outputs, torch.tensor([[0, -100, 1], [-100, -100, 2]]))
-    whole, parts = evaluate(GivenOutputs(), split, "token"), evaluate(GivenOutputs(), split, "token", batch_size=1)
+    whole, parts = (evaluate(GivenOutputs(), split, "token", batch_size=size) for size in (2, 1))
     assert whole.accuracy == parts.accuracy == pytest.approx(2 / 3)
     assert whole.loss == pytest.approx(parts.loss)  # two targets in one batch, one in the other
     unasked = Split(split.inputs, split.targets.index_fill(0, torch.tensor([1]), -100))
     assert evaluate(GivenOutputs(), unasked, "token", batch_size=1).accuracy == 0.5
 
 
-def test_a_scalar_has_no_accuracy() -> None:
-    evaluation = evaluate(GivenOutputs(), Split(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0])), "scalar")
-    assert evaluation == (2.0, None)
-
-
-def test_outputs_that_are_no_numbers_have_no_accuracy() -> None:
-    evaluation = evaluate(GivenOutputs(), Split(torch.full((2, 3), math.nan), torch.tensor([0, 1])), "class")
-    assert math.isnan(evaluation.loss)
-    assert evaluation.accuracy is None
+def test_a_scalar_and_outputs_that_are_no_numbers_have_no_accuracy() -> None:
+    assert evaluate(GivenOutputs(), Split(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0])), "scalar") == (2.0, None)
+    lost = evaluate(GivenOutputs(), Split(torch.full((2, 3), math.nan), torch.tensor([0, 1])), "class")
+    assert (math.isnan(lost.loss), lost.accuracy) == (True, None)
 
 
 def test_scalars_that_multiply_the_stream_train_at_a_hundredth_of_the_rate() -> None:
