@@ -113,11 +113,12 @@ def gate(paths: Paths, here: Machine | None = None, *, window: int = WINDOW, sec
 
     With ``here``, this machine's proposals are timed in turn with the last good commit; nothing more starts after
     ``seconds``. Those of other machines stay undecided. A verdict is stored, and holds for the rises that it covers. If
-    this machine has no point with which HEAD can be compared,
-    all times of a quick point are timed in turn with the last commit that has a point of any machine. Points whose
-    machine is not told apart are judged by nothing. Raises ``NothingMeasured`` where HEAD has no point on any machine,
-    since older points say nothing about HEAD, and where no series has two points to compare. Raises ``BadInput`` for a
-    tree with uncommitted changes, which the result would not be about.
+    this machine has no point with which HEAD can be compared, all times of a quick point are timed in turn with the
+    last commit that has a point of any machine. Points whose machine is not told apart are judged by nothing.
+
+    Raises ``NothingMeasured`` where HEAD has no point on any machine, since older points say nothing about HEAD, and
+    where no series has two points to compare; ``BadInput`` for a tree with uncommitted changes, which the result would
+    not be about.
     """
     check(paths, window)
     order, suite, report = git.line_of(paths.root), paths.suite(), GateReport()
