@@ -19,7 +19,7 @@ from highway_bench.report.page import write_one_file, write_report
 from highway_bench.results.integrity import ADDED
 from highway_bench.results.schema import Row
 from highway_bench.results.store import Store
-from tests.rows import cell, frame_of, memory, whole
+from tests.rows import cell, frame_of, memory, timed, whole
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 HOSTILE = "<script>alert(1)</script>"
@@ -143,7 +143,8 @@ def test_a_store_of_version_0_2_makes_a_page_without_torch(tmp_path: Path) -> No
     """Its schema was the first: no starts, keys of sources, and no samples that were taken in turn."""
     later = ("plain_ratio", "yardstick_ratio", "waited", "disturbed")
     former = {"parameter_bytes": "parameters"}
-    rows = [row for row in whole(("plain", "highway"), 5, ("dense",)) if row["metric"] not in later]
+    rows = whole(("plain", "highway"), 5, ("dense",)) + timed({"plain": 1.0, "pre-norm": 2.0})
+    rows = [row for row in rows if row["metric"] not in later]
     rows = [row | {"metric": former.get(row["metric"], row["metric"])} for row in rows]
     store = store_of(tmp_path / "store.sqlite", rows)
     with closing(sqlite3.connect(store)) as database, database:
