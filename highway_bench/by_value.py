@@ -331,7 +331,7 @@ class _Walk:
                 self._note(sum(one.offset < step.argval for one in steps))
             else:
                 self._note(re.sub(r"NULL(\|self)? \+ | \+ NULL(\|self)?", "", step.argrepr) or step.arg)
-        for entry in bytecode.exception_entries:
+        for entry in bytecode.exception_entries:  # type: ignore[attr-defined]
             ends = (sum(one.offset < offset for one in steps) for offset in entry[:3])
             self._note(*ends, *entry[3:])
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from highway_bench.interactive.measured import ShowsTables
 from highway_bench.measure.paired import UNKNOWN
-from highway_bench.report.choice.table import of_interval
+from highway_bench.report.choice.columns import of_interval
 from highway_bench.report.format import counted, listed, quantity, signed, three
 from highway_bench.studies.advice.about import building
 from highway_bench.studies.advice.before_training import Cost

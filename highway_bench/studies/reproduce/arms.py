@@ -121,7 +121,7 @@ def record_of(runs: pd.DataFrame) -> dict[str, Any]:
         **mean("", losses[np.isfinite(losses)], unit="×").columns("loss"),
         "accuracy": runs["test_accuracy"].mean(),
         "edge": next(iter(runs.get("edge", ())), ""),
-        **runs[["rate", "width", "params", "step_seconds"]].median().to_dict(),
+        **{name: runs[name].median() for name in ("rate", "width", "params", "step_seconds")},
     }
 
 

@@ -333,7 +333,8 @@ def _picture(runs: pd.DataFrame, caption: str) -> Picture:
             here = of_arm(runs, corpus=corpus)
             for number, (block, style) in enumerate(styles.items()):
                 by_depth = {
-                    depth: list(100 * own["test_accuracy"]) for depth, own in of_arm(here, block=block).groupby("depth")
+                    int(str(depth)): list(100 * own["test_accuracy"])
+                    for depth, own in of_arm(here, block=block).groupby("depth")
                 }
                 at = [depth * (1 + drawing.dodge(number, len(styles), 0.12)) for depth in by_depth]
                 means = [mean("", own) for own in by_depth.values()]

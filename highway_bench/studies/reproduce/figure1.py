@@ -65,9 +65,11 @@ def _compared(
         if missing := [arm for pair in pairs for arm in pair if arm not in data]:
             return Observation(untestable=f"not run: {listed([_named(arm) for arm in dict.fromkeys(missing)])}")
         known = [any(criterion.by(data[arm]["expected"]) for arm in _references(pair)) for pair in pairs]
-        losses = [(_over(pair), *(data[arm]["losses"] for arm in pair)) for pair in pairs]
         return Observation(
-            decisive=[best_ratio(*of_pair, confidence) for of_pair in losses],
+            decisive=[
+                best_ratio(_over((one, other)), data[one]["losses"], data[other]["losses"], confidence)
+                for one, other in pairs
+            ],
             untestable="" if all(known) else f"the reference is untrained: its expected best is not {criterion.text}",
         )
 

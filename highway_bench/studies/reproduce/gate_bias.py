@@ -293,8 +293,15 @@ def picture_of(table: pd.DataFrame, runs: pd.DataFrame) -> Picture:
                 few = len(losses) + 1 if (layers, bias) in mixed else drawing.DOTS_BELOW
                 drawing.seed_dots(axes, at, losses, style, few=few)
             advised = own[own["advised"] != ""]
-            ringed = {"facecolors": "none", "edgecolors": style.colour, "linewidths": 1.2, "zorder": 4}
-            axes.scatter(advised["at"], advised["loss"], s=130, **ringed)
+            axes.scatter(
+                advised["at"],
+                advised["loss"],
+                s=130,
+                facecolors="none",
+                edgecolors=style.colour,
+                linewidths=1.2,
+                zorder=4,
+            )
             drawing.some_diverged(axes, list(part["at"]), part["diverged"].tolist(), style)
         chance = make_dataset("mnist-5k").chance_loss
         drawing.reference_losses(axes, chance, LEFT_CHANCE.region.most, side="outside")
@@ -303,8 +310,8 @@ def picture_of(table: pd.DataFrame, runs: pd.DataFrame) -> Picture:
         axes.set_xticks(list(BIASES), [signed(bias) for bias in BIASES])
         axes.set_xlabel("gate bias at the start")
         axes.set_ylabel("final training loss, nat (log)")
-    losses = table[["layers", "bias", "loss"]].itertuples(index=False, name=None)
-    alt = [f"{layers:.0f} layers, bias {signed(bias)}: {three(loss)}" for layers, bias, loss in losses]
+    rows = table[["layers", "bias", "loss"]].itertuples(index=False, name=None)
+    alt = [f"{layers:.0f} layers, bias {signed(bias)}: {three(loss)}" for layers, bias, loss in rows]
     return sheet.picture(
         "gate-bias",
         f"Final training loss by gate bias. {drawing.joined(alt, 20)}",

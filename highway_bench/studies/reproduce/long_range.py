@@ -277,7 +277,7 @@ def _by_length(runs: pd.DataFrame, note: str) -> column.TextTable:
             **mean("", own["final_loss"] / chance[length], unit="×").columns("relative"),
         }
         for (length, family, block), own in sorted(
-            runs.groupby([*LongRange.by]), key=lambda arm: (*arm[0][:2], blocks.index(arm[0][2]))
+            runs.groupby([*LongRange.by]), key=lambda arm: (*arm[0][:2], blocks.index(str(arm[0][2])))
         )
     ]
     shown = [

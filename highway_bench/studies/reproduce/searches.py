@@ -95,7 +95,7 @@ def table_of(searches: Searches) -> column.TextTable:
         column.whole("params", "parameters", "of the whole network; per layer the arms are equal within 0.3 %"),
         column.words("won", "the winner"),
     ]
-    return column.shown("figure1", "Best of a random search", pd.DataFrame(searches.values()), shown)
+    return column.shown("figure1", "Best of a random search", pd.DataFrame(list(searches.values())), shown)
 
 
 def picture_of(searches: Searches) -> Picture:

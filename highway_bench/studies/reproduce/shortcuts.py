@@ -297,12 +297,12 @@ def _shown(table: pd.DataFrame, steps: int) -> column.TextTable:
         column.words("published", "published error", "110 layers, CIFAR-10; fail: above 20 %; 6.04 %: one run"),
         *columns("loss", "accuracy", "params", "step_seconds", "n", "diverged"),
     ]
-    by_case = table.set_index("case")
-    error = 100 * (1 - float(by_case["accuracy"][IDENTITY.name]))
+    by_case = {row["case"]: row for _, row in table.iterrows()}
+    error = 100 * (1 - float(by_case[IDENTITY.name]["accuracy"]))
     notes = [
         "Means leave out seeds that diverged.",
         f"After {steps} steps the test error of identity is {three(error)} %." if not math.isnan(error) else "",
-        _cost(by_case.loc[NORMED_GATE.name], by_case.loc[IDENTITY.name]),
+        _cost(by_case[NORMED_GATE.name], by_case[IDENTITY.name]),
     ]
     note = " ".join(filter(None, notes))
     return column.shown("shortcuts", "Shortcuts on MNIST-5k, 34 layers", table, shown, note=note)

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -215,7 +215,8 @@ SuccessByBlock = Mapping[str, Success]
 def successes_of(runs: pd.DataFrame) -> dict[str, Success]:
     """The successes of the runs that ended, by block and layers."""
     by_block: dict[str, dict[int, tuple[int, int]]] = {}
-    for (block, layers), own in runs.groupby(["block", "layers"]):
+    for key, own in runs.groupby(["block", "layers"]):
+        block, layers = cast(tuple[str, int], key)
         by_block.setdefault(block, {})[int(layers)] = int(own["success"].sum()), len(own)
     return {**by_block}
 
