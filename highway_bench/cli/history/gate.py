@@ -110,6 +110,8 @@ def _of(followed: TrackedSeries) -> dict[str, object]:
 
 def report_parts(report: GateReport) -> Iterator[Printed]:
     """The gate's report: a line a series."""
+    from highway_bench.history.verdicts import GateVerdict
+
     yield from report.lines
     if report.findings:
         yield text_table(
@@ -120,8 +122,10 @@ def report_parts(report: GateReport) -> Iterator[Printed]:
             "good commit, both timed in turn, with the interval that decides" + (report.load and f"; {report.load}"),
         )
     for one in report.culprits:
-        among = f", or one of the {one.commits - 1} commits before it, which were not measured" * (one.commits > 1)
+        among = ", or an unmeasured commit before it" * (one.commits > 1)
         yield f"{one.commit[:8]} ({one.subject}){among}: {one.series} series of {', '.join(one.blocks)} regressed"
+    if names := [one.rise.of.name for one in report.of(GateVerdict.REGRESSION)]:
+        yield f"if that was meant, regressions_first_commits in asv.conf.json takes a pattern of {', '.join(names)}"
     if report.lost:
         yield text_table(
             "Without a value at HEAD",
