@@ -80,7 +80,7 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     folder = tmp_path_factory.mktemp("smoke")
     with Store(folder / "store.sqlite") as store:
         run_cells(cells(), store, engine=InlineEngine(folder))
-        return store.frame()
+        return frame_of(store.rows())
 
 
 @pytest.fixture(scope="session")
