@@ -292,11 +292,15 @@ def _frontier(part: pd.DataFrame, block: str) -> dict[str, Any]:
     For ``l_max`` an unfinished run counts as a failure. All NaN if seeds are too few or no run finished.
     """
     rungs = part[(part["block"] == block) & (part["n"] + part["unfinished"] > 0)]
-    nothing = dict.fromkeys(("shallowest", "l_max", "l50", "l50_low", "l50_high", "area"), math.nan)
-    nothing |= {"start": common_value(part.loc[part["block"] == block, "start"])}
-    empty = nothing | {"l_max_censored": "", "l50_censored": "", "provisional": False, "limited": False}
+    nothing = dict.fromkeys(FRONTIER, math.nan) | {
+        "start": common_value(part.loc[part["block"] == block, "start"]),
+        "l_max_censored": "",
+        "l50_censored": "",
+        "provisional": False,
+        "limited": False,
+    }
     if not rungs["n"].any() or rungs["verdict"].isin([TOO_FEW_SEEDS, NO_VERDICT]).any():
-        return empty
+        return nothing
     cells = [{name: int(cell[name]) for name in ("depth", "k", "n", "unfinished")} for cell in rows_of(rungs)]
     rule = l_max({cell["depth"]: (cell["k"], cell["n"] + cell["unfinished"]) for cell in cells})
     success = {cell["depth"]: (cell["k"], cell["n"]) for cell in cells if cell["n"]}
