@@ -54,7 +54,7 @@ def request_for(name: str, options: Mapping[str, Any]) -> Request:
     for option in chosen:
         if option not in {*reproduction.takes, "scale", "device"}:
             takes = ", ".join(sorted(reproduction.takes)) or "none"
-            raise BadInput(f"--{option.replace('_', '-')} does not apply to {name}, which takes {takes}")
+            raise BadInput(f"--{option.replace('_', '-')} does not apply to {name}; it takes {takes}")
     return Request(**chosen)
 
 

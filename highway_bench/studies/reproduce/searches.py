@@ -122,7 +122,7 @@ def picture_of(searches: Searches) -> Picture:
             axes.plot(at, lowest, color=style.colour, marker="_", markersize=12, markeredgewidth=1.6, linestyle="")
             for x, one in zip(at, part, strict=True):
                 if math.isinf(one["winner"]):
-                    drawing.crosses(axes, x, style, edge="top")
+                    drawing.crosses(axes, x, style)
                 elif one["seeds"]:
                     drawing.seed_dots(axes, x, one["again"], style)
                     bounds = (one["winner_low"], one["winner_high"]) if one["seeds"] > 1 else None
