@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from typer.main import get_command
 
@@ -62,7 +63,8 @@ def departures(value: Any, contract: Any, where: str = "") -> list[str]:
 @pytest.fixture
 def reproduced(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reproduction that was measured already."""
-    finding = reproductions.get("inits").claims(Request())[0].judge([])
+    inits = reproductions.get("inits")
+    finding = inits.claims(Request())[0].judge(pd.DataFrame(columns=[*inits.by, "success"]))
     summary = Summary("run", {Status.OK: 1}, 1, 0, 1.0, {})
     done = Reproduced(reproductions.get("flops"), Conclusion(findings=[finding]), summary, [here / "findings.md"])
     monkeypatch.setattr("highway_bench.studies.reproduce.running.reproduce", lambda *_, **__: done)
