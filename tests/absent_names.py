@@ -49,7 +49,7 @@ def imitate(system: str) -> None:
             for key, value in list(vars(found).items()):
                 if isinstance(value, str | Path) and str(value).startswith(("/proc", "/sys")):
                     setattr(found, key, type(value)("/nowhere"))
-            if found.__name__.endswith(".processor"):
+            if found.__name__ == "highway_bench.provenance.machine":
                 vars(found)["importlib"] = SimpleNamespace(import_module={"winreg": registry}.get)
         return shown.get(found.__name__, found) if is_ours else found
 
