@@ -30,6 +30,7 @@ MAIN: Final = "__main__"
 PICKLED: Final = "pickled:"  # begins the plug-in that has values
 DIGITS: Final = 6  # of a key, in a name
 DOCSTRING: Final = 0x4000000  # the flag of code that has one
+LOADS: Final = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")  # of names of the module
 
 PLAIN = (type(None), type(...), type(NotImplemented), bool, int, float, complex, str, bytes, bytearray, range, slice)
 WRAPPERS: Final[Mapping[Any, tuple[str, ...]]] = {  # what pickle does not take apart, with its parts
@@ -304,14 +305,14 @@ class _Walk:
         names = {one for code in codes for one in code.co_names}
         if is_module(home) and not is_own(home):  # a library's closure: what it loads, its name says
             return
-        for one in dict.fromkeys(one for code in codes for one in _globals(code)):
+        for one in dict.fromkeys(one for code in codes for one in _names(code, *LOADS)):
             value = scope.get(one, vars(builtins).get(one))
             self._note("global", one, one in scope)
             if isinstance(value, types.ModuleType):
                 self._module(value, sorted(names))
             else:
                 self.add(value, one)
-        for one in dict.fromkeys(one for code in codes for one in _imports(code)):
+        for one in dict.fromkeys(one for code in codes for one in _names(code, "IMPORT_NAME")):
             if is_own(one):
                 self._file(one)
 
@@ -394,11 +395,6 @@ def _codes(code: types.CodeType) -> Iterable[types.CodeType]:
             yield from _codes(inner)
 
 
-def _globals(code: types.CodeType) -> Iterable[str]:
-    """The names that ``code`` loads from its module."""
-    loads = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
-    return (str(step.argval) for step in dis.get_instructions(code) if step.opname in loads)
-
-
-def _imports(code: types.CodeType) -> Iterable[str]:
-    return (str(step.argval) for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME")
+def _names(code: types.CodeType, *instructions: str) -> Iterable[str]:
+    """The names that these instructions of ``code`` have."""
+    return (str(step.argval) for step in dis.get_instructions(code) if step.opname in instructions)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from highway_bench.plan.estimate import Estimate
     from highway_bench.plan.plan import Ending, RunResult
 
-PEER = (  # what is told of a comparison
+PEER = (  # the columns of a comparison
     *("peer", "version", "block", "family", "depth", "width", "batch_size", "phase", "mode", "device", "machine"),
     *("step_time", "peer_time", "saved_activations", "peer_saved", "difference", "status", "message", "verdict"),
 )
