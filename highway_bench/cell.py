@@ -74,7 +74,7 @@ class Cell:
         return cls(**values | {name: json.loads(values[name]) for name in _MAPPINGS})
 
     @cached_property
-    def key(self) -> str:
+    def identity(self) -> str:
         """Canonical JSON of the whole cell."""
         return canonical(self.columns())
 
@@ -83,10 +83,10 @@ class Cell:
         return replace(self, **changes)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Cell) and self.key == other.key
+        return isinstance(other, Cell) and self.identity == other.identity
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return hash(self.identity)
 
     def __str__(self) -> str:
         parts = [

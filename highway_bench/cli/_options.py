@@ -72,7 +72,7 @@ def engine_at(name: str, address: str | None, workers: int | None = None) -> Any
         return name
     if name != "ray":
         raise BadInput("--address is the address of a Ray cluster: it needs --engine ray")
-    from highway_bench.execution.engines.cluster import RayEngine
+    from highway_bench.execution.engines.ray import RayEngine
 
     return RayEngine(workers, address=address)
 

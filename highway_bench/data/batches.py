@@ -1,4 +1,4 @@
-"""``batches``: items of the user's own, from a copy that all workers read. ``own_data`` makes the copy."""
+"""``batches``: items of the user's own, from a copy that all workers read. ``save`` writes the copy."""
 
 from __future__ import annotations
 

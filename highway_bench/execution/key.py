@@ -56,8 +56,8 @@ def cell_key(
     which the first two numbers count.
     """
     parts = [
-        cell.key,
-        ran.key if ran is not None else None,
+        cell.identity,
+        ran.identity if ran is not None else None,
         dict(sorted(versions.items())),
         minor(torch),
         machine,
@@ -225,7 +225,7 @@ class OldKeys:
         runs = self._store.runs() if rows else {}
         for row in rows:
             machine = machine_of(row["machine"], runs.get(row["run_id"], {}))
-            what = Cell.of_columns(row).key, row["task_version"], minor(row["torch"])
+            what = Cell.of_columns(row).identity, row["task_version"], minor(row["torch"])
             cells.setdefault(what, []).append(Stored(row["digest"], machine, row["status"], row["message"]))
         return cells
 
@@ -234,7 +234,7 @@ class OldKeys:
         if not is_first(item.versions):
             return None
         where = identity(item.cell.device)
-        stored = self._cells.get((item.cell.key, item.task.version, minor(where.torch)), [])
+        stored = self._cells.get((item.cell.identity, item.task.version, minor(where.torch)), [])
         return next((one for one in reversed(stored) if self._is_of(one, item, where.machine)), None)
 
     def _is_of(self, old: Stored, item: ScheduledCell, machine: str) -> bool:

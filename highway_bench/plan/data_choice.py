@@ -106,7 +106,7 @@ def saved_text(source: Path) -> Path:
     return path
 
 
-def check_data(choice: DataChoice, batch_size: int) -> None:
+def check_choice(choice: DataChoice, batch_size: int) -> None:
     """Raise ``BadInput`` where the data of ``choice`` are missing, broken, or less than one batch."""
     reason = choice.dataset.missing()
     if reason is not None:

@@ -1,8 +1,8 @@
 """Task: what is measured. A task declares everything about itself, and turns a group of cells into their measurements.
 
 The declarations are data that other packages read: metrics with units and labels, the words of its cells' recipes, the
-cost of a cell, and the cells that it refuses. The runner, the store and the
-catalogue know no task by name; the grids of profiles and the report's own tables do.
+cost of a cell, and the cells that it refuses. The store and the catalogue know no task by name; the grids of profiles,
+the report's own tables, and the remark of a run on populations do.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Task:
 
     def group(self, cell: Cell) -> Hashable:
         """Cells of equal groups are measured together in one worker (paired timing). By default each cell is alone."""
-        return cell.key
+        return cell.identity
 
     def needs(self, cell: Cell) -> tuple[Cell, ...]:
         """Cells whose results ``resolve`` needs before this one can run (the trials of a search)."""

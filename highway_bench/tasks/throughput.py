@@ -99,7 +99,7 @@ class Throughput(StepTask):
     }
 
     def group(self, cell: Cell) -> Hashable:
-        return cell.but(block="", block_options={}, start=None, width=0, mode="eager").key
+        return cell.but(block="", block_options={}, start=None, width=0, mode="eager").identity
 
     def timeout(self, cell: Cell) -> float:
         return 60.0 + (300.0 if EXECUTION_MODES[cell.mode].compiles else 0.0) + 10.0 * self.cost(cell).seconds
@@ -191,7 +191,7 @@ def measure_first_step(work: StackStep) -> tuple[float, int | None]:
     """
     cell = work.cell
     other, compiles = throw_away_cell(cell), EXECUTION_MODES[cell.mode].compiles
-    set_up = other.key, os.environ.get(next(iter(CACHES))) if compiles else None
+    set_up = other.identity, os.environ.get(next(iter(CACHES))) if compiles else None
     if set_up not in _set_up:
         one = StackStep(other)
         first_step(one.step, restore=one.restore)

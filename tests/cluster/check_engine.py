@@ -13,7 +13,7 @@ import torch
 
 import highway_bench as hb
 from highway_bench.cell import Cell
-from highway_bench.execution.engines.cluster import RayEngine
+from highway_bench.execution.engines.ray import RayEngine
 from highway_bench.execution.job import Ended
 from highway_bench.execution.runner import Summary
 from highway_bench.plan.grid import Grid, Sizes

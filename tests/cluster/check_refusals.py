@@ -15,9 +15,9 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution import runner, schedule
-from highway_bench.execution.engines import cluster as engine
+from highway_bench.execution.engines import ray as engine
 from highway_bench.execution.engines._nodes import first_line
-from highway_bench.execution.engines.cluster import module_path
+from highway_bench.execution.engines.ray import module_path
 from highway_bench.execution.runner import Summary
 from highway_bench.provenance import Identity, identity
 from tests.execution.processes import environment

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from highway_bench.execution.engines import cluster
+from highway_bench.execution.engines import ray
 from highway_bench.execution.engines._nodes import ClusterNode, first_line
-from highway_bench.execution.engines.cluster import Placement, RayEngine
+from highway_bench.execution.engines.ray import Placement, RayEngine
 from highway_bench.execution.job import Job
 from highway_bench.provenance import identity
 from tests.inline_engine import cell_of, job_of
@@ -53,7 +53,7 @@ def test_a_job_leaves_no_events_on_the_first_node(engine: RayEngine, monkeypatch
         given.update(options)
         return SimpleNamespace(remote=lambda *sent: "stream")
 
-    monkeypatch.setattr(cluster, "imported_ray", lambda: None)
+    monkeypatch.setattr(ray, "imported_ray", lambda: None)
     engine._measure = SimpleNamespace(options=options)
     engine._submit(job(), Placement(1))
     assert given["enable_task_events"] is False

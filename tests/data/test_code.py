@@ -104,7 +104,7 @@ def test_two_texts_do_not_mix(library: MakeLibrary) -> None:
     first = pinned(CODE)
     library("two")
     second = pinned(CODE)
-    assert first.key != second.key
+    assert first.identity != second.identity
     assert pinned(first) is first
     assert first.recipe["dataset"]["python"] == second.recipe["dataset"]["python"]
     check_cells([first, second])

@@ -20,7 +20,7 @@ from highway_bench.execution.preflight import preflight
 from highway_bench.families import AnyLayer, Family, as_family
 from highway_bench.matching import matched_width
 from highway_bench.network import check_depth
-from highway_bench.plan.data_choice import DataChoice, check_data, default_data, named_data
+from highway_bench.plan.data_choice import DataChoice, check_choice, default_data, named_data
 from highway_bench.plan.expand import joins
 from highway_bench.plan.settings import ADAMW, FIRST_ADAMW_RATES, FIRST_SGD_RATES
 from highway_bench.provenance import identity
@@ -161,7 +161,7 @@ class AdviceRequest:
         """A folder's name for this request: layer, depth, and the start of a hash of all that its answer depends on."""
         parts = [
             RULES,
-            self.template.key,
+            self.template.identity,
             [list(one) for one in self.connections],
             self.minutes,
             self.steps,
@@ -199,7 +199,7 @@ def requested(layer: AnyLayer, *, depth: int, minutes: float, **options: Any) ->
     if is_own:
         check_joinable(family, width)
     batch_size = given.batch_size or BATCHES[family.kind]
-    check_data(data, batch_size)
+    check_choice(data, batch_size)
     # With SGD, ``decide`` found too few networks of sequences trained.
     optimiser = given.optimiser or ("adamw" if family.kind == "sequence" else "sgd")
     if optimiser not in RECIPES:

@@ -1,1 +1,2 @@
-"""Published results, measured again: one per file. ``base.reproductions`` is the registry."""
+"""Published results, measured again: modules that register them, and what these share. ``base.reproductions`` is the
+registry."""

@@ -96,7 +96,7 @@ class Reproduction(ABC):
         outcome = self.outcome(rows, request)
         runs = list(with_needs(self.known_cells(request, rows)))
         ended = ended_cells(rows)
-        missing = sum(cell.key not in ended for cell in runs)
+        missing = sum(cell.identity not in ended for cell in runs)
         why = incomplete = f"{missing} of {len(runs)} runs did not end" if missing else ""
         if not why and request.seeds is not None and request.seeds < self.least_seeds:
             why = f"{request.seeds} of at least {self.least_seeds} seeds"
@@ -138,10 +138,10 @@ class Reproduction(ABC):
         as ``otherwise`` says, by default not yet."""
         if not self.has_rounds:
             return list(dict.fromkeys(self.cells(request)))
-        metrics = metrics_by_key(rows)
+        metrics = metrics_by_cell(rows)
 
         def known(cells: Iterable[Cell]) -> dict[Cell, Metrics]:
-            return {cell: found for cell in cells if (found := metrics.get(cell.key) or otherwise(cell))}
+            return {cell: found for cell in cells if (found := metrics.get(cell.identity) or otherwise(cell))}
 
         return self.in_rounds(request, known)
 
@@ -178,11 +178,11 @@ def measured(rows: pd.DataFrame, cells: Iterable[Cell]) -> dict[Cell, dict[str, 
     """The scalar metrics of every cell in prepared ``rows``; empty for a cell without a result. A null is NaN.
 
     ``params``, the network's number of parameters, is among them where it is known."""
-    by_key = metrics_by_key(rows)
-    return {cell: by_key.get(cell.key, {}) for cell in cells}
+    found = metrics_by_cell(rows)
+    return {cell: found.get(cell.identity, {}) for cell in cells}
 
 
-def metrics_by_key(rows: pd.DataFrame) -> dict[str, dict[str, float]]:
+def metrics_by_cell(rows: pd.DataFrame) -> dict[str, dict[str, float]]:
     """The scalar metrics of every cell with a result, by the key of the cell."""
     # A cell that failed has rows too. Their nulls must not be taken for diverged losses
     frame = rows[(rows["axis"].fillna("") == "") & rows["status"].isin(OUTCOMES)]

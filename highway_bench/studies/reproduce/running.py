@@ -28,7 +28,7 @@ from highway_bench.report.format import counted
 from highway_bench.report.page import provenance_of
 from highway_bench.results.schema import COLUMNS
 from highway_bench.studies.decide.rounds import Trainer
-from highway_bench.studies.reproduce.base import Conclusion, Metrics, Reproduction, metrics_by_key, reproductions
+from highway_bench.studies.reproduce.base import Conclusion, Metrics, Reproduction, metrics_by_cell, reproductions
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.tasks.from_cell import check_device
 
@@ -146,8 +146,8 @@ def reproduce(
 
 def metrics_of(result: RunResult) -> dict[Cell, Metrics]:
     """The scalar metrics of each cell of a run that has a result."""
-    metrics = metrics_by_key(result.rows)
-    return {cell: metrics[cell.key] for cell in result.summary.digests if cell.key in metrics}
+    metrics = metrics_by_cell(result.rows)
+    return {cell: metrics[cell.identity] for cell in result.summary.digests if cell.identity in metrics}
 
 
 # ----------------------------------------------------------------------------------------------------------- files
