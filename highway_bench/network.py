@@ -143,6 +143,8 @@ def build(
     layers = as_family(family, **(family_options or {}))
     if isinstance(dataset, str):
         dataset = make_dataset(dataset)
+    if not isinstance(dataset, DataSet | None):
+        raise BadInput(f"dataset must be the name of a data set, not {dataset!r}: hb.run and hb.advise take data")
     options, layers = started(spec, layers, block_options, start)
     all_stages = [Stage(*stage) for stage in stages]
     for stage in all_stages:  # before the seed is set: the check may run a user's factory, which may draw numbers

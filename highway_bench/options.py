@@ -83,6 +83,8 @@ def check_options(given: Any) -> None:
     ``UnknownName`` for one that is not among its choices."""
     for option in fields(given):
         value = getattr(given, option.name)
+        if takes_names(option) and not isinstance(value, Mapping):
+            raise BadInput(f"{option.name} must be a dictionary, not {value!r}")
         if value is not None and not isinstance(value, Mapping):
             for each in value if takes_several(option) else (value,):
                 _check(option, each)

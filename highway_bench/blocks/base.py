@@ -15,6 +15,9 @@ from highway_bench.families import Family, Init, Site
 from highway_bench.families.parts import DirectParts
 from highway_bench.registry import FIRST_VERSION, Registry
 
+OPTIONS = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+"""The kinds of parameters that are a block's options."""
+
 BlockGroup = Literal["core", "modern", "control", "own"]
 """Which profiles and which histories measure a block: see ``BlockSpec``."""
 
@@ -172,9 +175,9 @@ class BlockSpec:
 
     @property
     def option_names(self) -> tuple[str, ...]:
-        """Names of the options of the block's constructor."""
-        parameters = inspect.signature(self.cls.__init__).parameters.values()
-        return tuple(one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY)
+        """Names of the options of the block's constructor: its parameters after the site."""
+        _, _, *parameters = inspect.signature(self.cls.__init__).parameters.values()
+        return tuple(one.name for one in parameters if one.kind in OPTIONS)
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Raise ``BadInput`` for an option that the block's constructor does not have."""
@@ -205,6 +208,11 @@ def register_block(name: str, **about: Any) -> Callable[[B], B]:
     """
 
     def register(cls: B) -> B:
+        if not issubclass(cls, Block):
+            raise BadInput(f"block {name!r}: {cls.__name__} must be a subclass of highway_bench.Block")
+        lacking = [word for word in ("equation", "source", "summary") if word not in about]
+        if lacking:
+            raise BadInput(f"block {name!r} needs {', '.join(lacking)}, in its decorator")
         cls.spec = BlockSpec(name=name, cls=cls, **about)
         blocks.register(name, cls.spec, module=cls.__module__)
         return cls

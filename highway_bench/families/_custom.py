@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, ClassVar, get_args
@@ -102,6 +102,10 @@ class OwnFamily(Family):
         regular = sorted(range(step, 2 * width + step, step), key=lambda one: abs(one - width))
         others = sorted({*WIDTHS, *range(1, min(2 * width, WIDTHS[0]))}, key=lambda one: abs(one - width))
         return next((one for one in (*regular[:3], *others) if self.width_fault(one) is None), width)
+
+    def example_positions(self, seq_len: int | None = None) -> tuple[int, ...]:
+        positions = super().example_positions(seq_len)
+        return positions if self._takes(self.traits.width, positions) else self.traits.positions
 
     def width_fault(self, width: int) -> str | None:
         """Why the layer takes no input of ``width``; ``None`` where it does."""
@@ -298,6 +302,7 @@ def as_family(given: AnyLayer, **options: Any) -> Family:
     if isinstance(given, str):
         return make_family(given, **options)
     if not isinstance(given, Family):
+        check_options(name_of(given), options)
         return family(given, **options)
     if isinstance(given, OwnFamily) and (options or given.name.startswith(f"{MAIN}:")):
         name = given.name.partition(":")[2].rpartition("-")[0]
@@ -306,6 +311,16 @@ def as_family(given: AnyLayer, **options: Any) -> Family:
     if options:
         raise BadInput("family_options go with a family's name; a family object has its options already")
     return given
+
+
+def check_options(name: str, options: Iterable[str]) -> None:
+    """Raise ``BadInput`` for an option that a user's family does not have."""
+    unknown = sorted(set(options) - set(OPTIONS))
+    if unknown:
+        raise BadInput(
+            f"family {name!r} takes the options {', '.join(OPTIONS)}, not {', '.join(unknown)}; a function binds those "
+            f"of the layer itself: lambda width: {name.rpartition(':')[2]}(width, {unknown[0]}=…)"
+        )
 
 
 def make_family(name: str, **options: Any) -> Family:
@@ -317,9 +332,7 @@ def make_family(name: str, **options: Any) -> Family:
     """
     name = name if ":" in name else families.alias_of(name)
     if ":" in name:
-        unknown = options.keys() - set(OPTIONS)
-        if unknown:
-            raise BadInput(f"family {name!r} takes the options {', '.join(OPTIONS)}, not {', '.join(sorted(unknown))}")
+        check_options(name, options)
         reference = reference_of(name)
         return _family_called(reference, imported_function(reference, "family"), **options)
     spec = families.get(name)

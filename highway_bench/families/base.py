@@ -144,7 +144,8 @@ class Family(ABC):
         return math.prod(self.example_positions(seq_len))
 
     def example_positions(self, seq_len: int | None = None) -> tuple[int, ...]:
-        """The steps of an example item, the height and width of an example image, or none."""
+        """The steps of an example item, the height and width of an example image, or none. A user's layer that takes
+        no such item has one of another size."""
         if self.kind == "sequence":
             return (seq_len or EXAMPLE_STEPS,)
         return () if self.kind == "vector" else (EXAMPLE_SIDE, EXAMPLE_SIDE)

@@ -42,6 +42,8 @@ POSITIONS: dict[Kind, tuple[Positions, ...]] = {  # and some few lengths, or few
     "sequence": ((5,), (8,), (16,), (32,), (64,)),
     "image": ((7, 7), (8, 8), (14, 14), (16, 16), (28, 28), (32, 32)),
 }
+FIXED = tuple((length,) for length in (*range(1, 65), 100, 128, 196, 197, 256, 257, 512, 1024))
+"""Lengths that are tried last: those of layers that take one length alone, as a mixer over positions does."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +222,7 @@ def traits_at(factory: Factory, name: str, width: int, kind: Kind | None) -> Tra
     faults: dict[Kind, str] = {}
     runs = False
     for one in (kind,) if kind else POSITIONS:
-        for positions in POSITIONS[one]:
+        for positions in (*POSITIONS[one], *(FIXED if one == "sequence" and width in WIDTHS[:2] else ())):
             if width in (2, *positions):  # equal axes may be taken for each other
                 continue
             probe = LayerProbe(factory, name, width, one, positions, dtype)
@@ -270,7 +272,7 @@ def part_parameters(probe: LayerProbe) -> tuple[int, ...]:
 def width_fault(factory: Factory, name: str, kind: Kind, width: int) -> str | None:
     """Why the layer takes no input of ``width``, at the first of several lengths or sides; ``None`` where it does."""
     first: str | None = None
-    for positions in POSITIONS[kind]:
+    for positions in dict.fromkeys((traits_of(factory, name, kind).positions, *POSITIONS[kind])):
         fault = input_fault(factory, name, kind, width, positions)
         if fault is None:
             return None

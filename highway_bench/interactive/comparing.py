@@ -14,6 +14,7 @@ from highway_bench.frames.rows import groups, without_start
 from highway_bench.interactive.measured import NAMES, MeasuredRows
 from highway_bench.measure.paired import BETTER, EQUAL, UNDECIDED, WORSE
 from highway_bench.measure.paired import compare as judge
+from highway_bench.report.choice.columns import EQUAL_BITS, EQUAL_SHARE
 from highway_bench.results.schema import OUTCOMES
 
 SAME: Final = (
@@ -64,7 +65,8 @@ def _ratio(metric: str, before: pd.DataFrame, after: pd.DataFrame) -> dict[str, 
         logs = {name: _logs(part) for name, part in (("before", before), ("after", after))}
         if not logs["before"].keys() & logs["after"].keys():
             return None
-        found = judge(logs, "before")["after"]
+        equal = EQUAL_BITS / before["value"].mean() if metric == "test_bits" else math.log1p(EQUAL_SHARE)
+        found = judge(logs, "before", equal_within=equal)["after"]
         interval = {"ratio": found.difference.value, "low": found.difference.low, "high": found.difference.high}
         ratios = {name: math.exp(value) for name, value in interval.items()}
         return {**ratios, "n": found.difference.n, "word": found.word}

@@ -21,6 +21,8 @@ from highway_bench.measure.paired import leaders
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.network import build
 from highway_bench.plan.selection import AnyBlock, AnyFamily, OneOrMore, Selection
+from highway_bench.report.format import counted
+from highway_bench.results.schema import FAILURES, Status
 from highway_bench.tasks.from_cell import cell_dataset
 
 LINES: Final = 30
@@ -32,6 +34,8 @@ JSON: Final = {"block_options": "block_", "family_options": "family_", "recipe":
 SETTING: Final = ("task", "family", "dataset", "block", "start", "depth", "width", "seed")
 WHERE: Final = ("execution", "threads", "device", "dtype", "machine")
 MILLI: Final = 1e3
+FEW: Final = 3
+"""Reasons of failures that are shown."""
 
 
 class ShowsTables:
@@ -89,10 +93,13 @@ class MeasuredRows(ShowsTables):
         return user_rows(self.stored)
 
     def curves(self) -> pd.DataFrame:
-        """The training losses: one row per run and step, every seed and every point that is stored."""
+        """The training losses: one row per run and step, every seed and every point that is stored. A block has its
+        start in its name where the results have several."""
         rows = self.rows
         rows = rows[rows["task"].eq("trainability") & rows["metric"].eq("loss") & rows["axis_name"].eq("step")]
+        labels = self.results.rows.drop_duplicates("digest").set_index("digest")["label"]
         table = rows.rename(columns={"position": "step", "value": "loss"}).astype({"step": int})
+        table["block"] = table["digest"].map(labels).fillna(table["block"].astype(object))
         options = [
             str(name) for name in table if str(name).startswith(tuple(JSON.values())) and table[name].notna().any()
         ]
@@ -120,13 +127,13 @@ class MeasuredRows(ShowsTables):
         table = self._table("step_times")
         for name, seconds in {"ms": "step_time", "ms_p10": "step_low", "ms_p90": "step_high"}.items():
             table[name] = MILLI * table[seconds] if seconds in table else None
-        names = ("family", "block", "depth", "width", "phase", "ms", "ms_p10", "ms_p90")
+        names = ("family", "block", "depth", "width", "batch_size", "phase", "ms", "ms_p10", "ms_p90")
         return _columns(table, (*names, "ratio", "ratio_low", "ratio_high", *WHERE, "n", "status"))
 
     def memory(self) -> pd.DataFrame:
         """One row per network: its bytes."""
         table = self._table("memory")
-        names = ("family", "block", "depth", "width", "phase", "parameter_bytes", "saved_activations")
+        names = ("family", "block", "depth", "width", "batch_size", "phase", "parameter_bytes", "saved_activations")
         return _columns(table, (*names, "saved_per_layer", "layer_ratio", "peak", "status"))
 
     def best(self, *, depth: int | None = None, family: AnyFamily | None = None, dataset: str | None = None) -> Best:
@@ -221,6 +228,7 @@ class MeasuredRows(ShowsTables):
             "success by depth": self.success,
             "step times": self.step_times,
             "memory": self.memory,
+            "gates": self.gates,
         }
         if self.stored.empty:
             return {}
@@ -232,8 +240,14 @@ class MeasuredRows(ShowsTables):
         return tables or {"rows": self.rows[["task", "family", "block", "depth", "metric", "value", "unit", "status"]]}
 
     def headlines(self) -> list[str]:
-        cells = self.stored["digest"].nunique()
-        return [f"{cells} cells, {len(self.stored):,} rows{f'; {self.note}' if self.note else ''}"]
+        cells, rows = self.stored["digest"].nunique(), len(self.stored)
+        counts = f"{counted(cells, 'cell')}, {rows:,} rows{f'; {self.note}' if self.note else ''}"
+        lost = self.stored[self.stored["status"].isin(FAILURES) | self.stored["status"].eq(Status.SKIPPED)]
+        why = lost.drop_duplicates("digest").groupby(["status", "message"], observed=True).size()
+        return [
+            counts,
+            *(f"{counted(n, 'cell')} {status}: {message}" for (status, message), n in why.head(FEW).items()),
+        ]
 
     def _table(self, name: str) -> pd.DataFrame:
         """A table of ``results`` with the columns that users see."""
@@ -265,6 +279,7 @@ class Best:
 
     def __repr__(self) -> str:
         interval = f"{self.loss:.3g} ({self.low:.3g} to {self.high:.3g}, {self.seeds} seeds)"
+        interval = f"{self.loss:.3g} (1 seed)" if self.seeds == 1 else interval
         others = f"; not worse: {', '.join(self.equal)}" if self.equal else ""
         return f"{self.label}, depth {self.cell.depth}, width {self.cell.width}, lr {self.lr:g}: {interval}{others}"
 

@@ -126,7 +126,7 @@ def run(
             rows, runs = plan.stored(kept), kept.runs()
             done = rows["digest"].nunique()
             again = "the same call goes on" if store is not None else "nothing is kept, as store is None"
-            note = f"stopped after {done} of {len(plan.needs)} cells: {again}"
+            note = f"stopped after {done} of {len(plan.needs)} cells, trials included: {again}"
     rows["purpose"] = purposes(rows)
     return MeasuredRows(rows if trials else finals(rows), runs, note)
 

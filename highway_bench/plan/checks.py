@@ -88,7 +88,8 @@ def check_block_and_family_options(grids: Sequence[Grid], selection: Selection) 
             having = [name for name in refused if ":" not in name and option in families.get(name).options]
             if having or len(refused) == 1:
                 raise next(error for name, error in refused.items() if error and (not having or name in having))
-            raise BadInput(f"no chosen family has the option {option}")
+            own = "; a function binds that of your own layer: lambda width: Layer(width, heads=4)"
+            raise BadInput(f"no chosen family has the option {option}{own if selection.family else ''}")
 
 
 def check_recipe(grids: Sequence[Grid], selection: Selection) -> None:
@@ -104,6 +105,8 @@ def check_recipe(grids: Sequence[Grid], selection: Selection) -> None:
         having = [one[name] for one in words if name in one]
         if words and not having:
             known = sorted({word for one in words for word in one})
+            if name == "dataset":
+                raise BadInput("data do not apply to the chosen tasks")
             raise BadInput(f"no chosen task has the recipe word {name!r}; {near_names(name, known)}")
         for word in having:
             word.check(name, value)

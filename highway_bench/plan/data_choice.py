@@ -74,7 +74,7 @@ def named_data(given: Any, *, target: str | None = None, images: bool = False) -
     ``images`` too. Raises ``BadInput``, with near names.
     """
     if not isinstance(given, str):
-        return own_data(given, type(given).__name__, target, images)
+        return own_data(given, getattr(given, "__name__", type(given).__name__), target, images)
     if given in datasets:
         return DataChoice(given, DIGITS[1] if given == DIGITS[0] else {})
     path = Path(given).expanduser().absolute()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import DEPTH_AWARE, STARTS, Cell, StartName
@@ -65,7 +65,7 @@ def expand(grid: Grid, selection: Selection, trained: dict[tuple[str, str], Any]
         )
         template = pinned(template)
         names = [name for name in options if joins(name, family) or is_named(name, family, selection)]
-        lengths = grid.seq_lens if family.kind == "sequence" else (None,)
+        lengths = wanted_lengths(grid, family)
         nominal_widths = [family.nearest_width(one) for one in wanted_widths(grid, selection, family)]
         widths = {}  # by sequence length, nominal width and block
         for seq_len in lengths:
@@ -120,6 +120,9 @@ def repeated(cell: Cell, family: Family, selection: Selection) -> Iterator[Cell]
         yield cell
 
 
+SHORTEST: Final = 10
+"""Steps of a training for one of its warm-up, at least."""
+
 OF_ONE = {"optimiser", "rate", "rates"}  # words of a recipe that mean something for one optimiser and data set alone
 
 
@@ -137,6 +140,15 @@ def is_first(grid: Grid, family: Family, selection: Selection, trained: dict[tup
 def wanted_widths(grid: Grid, selection: Selection, family: Family) -> Sequence[int]:
     """Plain's widths that are asked for. A user's layer gets the ones next to these that it takes."""
     return selection.width or (grid.sizes(selection.device or default_device()).widths[family.kind],)
+
+
+def wanted_lengths(grid: Grid, family: Family) -> Sequence[int | None]:
+    """The lengths of sequences without data. A user's layer that takes one length alone gets that."""
+    if family.kind != "sequence":
+        return (None,)
+    if grid.dataset:
+        return grid.seq_lens
+    return tuple(dict.fromkeys(length and family.example_positions(length)[0] for length in grid.seq_lens))
 
 
 def dtypes_of(family: Family, grid: Grid, selection: Selection) -> Sequence[str]:
@@ -198,6 +210,8 @@ def overridden(grid: Grid, selection: Selection) -> Grid:
     words = recipe_words(grid, selection)
     own = {word: value for word, value in grid.recipe.items() if dataset == grid.dataset or word != "dataset"}
     recipe = with_rate({word: value for word, value in selection.recipe.items() if word in words}, grid, words)
+    if "warm_up" in own and "steps" in recipe:
+        own["warm_up"] = min(own["warm_up"], recipe["steps"] // SHORTEST)
     changes: dict[str, Any] = {
         "depths": selection.depth or None,
         "seq_lens": (selection.seq_len or None) if has_length else (None,),
@@ -263,6 +277,8 @@ def grid_families(grid: Grid, selection: Selection) -> list[Family]:
 
 def grid_family_names(grid: Grid, selection: Selection) -> list[str]:
     """Names of the grid's own families that the selection includes; a variant only where one of them names it."""
+    if grid.users_only:
+        return []
     patterns = ["*"] if not selection.family else [one for one in selection.family if is_pattern(one)]
     named = {*patterns, *(() if callable(grid.families) else grid.families)}
     names = [name for name in grid.family_names() if patterns and name in families.select(*patterns)]

@@ -72,7 +72,8 @@ class Grid:
     alone. ``statuses`` are the expected statuses of these cells, apart from ``ok``.
 
     A grid that ``repeats`` trains each connection at its committed learning rate, and none that has no such rate. Where
-    nothing is committed, and for users' blocks and layers, it is as any other grid of ``MEASURED`` blocks.
+    nothing is committed, and for users' blocks and layers, it is as any other grid of ``MEASURED`` blocks. One with
+    ``users_only`` trains users' layers of its families' kind, and none of the registered ones.
     """
 
     task: str
@@ -96,6 +97,7 @@ class Grid:
     recipe: Mapping[str, Any] = field(default_factory=dict)
     statuses: frozenset[str] = frozenset()
     repeats: bool = False
+    users_only: bool = False
 
     def family_names(self) -> list[str]:
         """The registered families that are meant."""

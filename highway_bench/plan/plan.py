@@ -22,7 +22,14 @@ from highway_bench.execution.schedule import FAILED, Schedule, with_needs
 from highway_bench.plan.checks import check_cells, check_data, check_grids, check_selection
 from highway_bench.plan.data_choice import named_data
 from highway_bench.plan.estimate import Estimate, estimate, shard
-from highway_bench.plan.expand import chosen_kinds, expand, grid_families, wanted_widths, without_depth_aware
+from highway_bench.plan.expand import (
+    chosen_kinds,
+    expand,
+    grid_blocks,
+    grid_families,
+    wanted_widths,
+    without_depth_aware,
+)
 from highway_bench.plan.grid import Grid
 from highway_bench.plan.profiles import Profile, get_profile
 from highway_bench.plan.selection import Selection
@@ -252,7 +259,8 @@ def remarks_on(grids: Sequence[Grid], selection: Selection) -> tuple[str, ...]:
     said: dict[str, None] = {}
     for grid in grids:
         for name in without_depth_aware(grid, selection):
-            said[f"{name} has no depth-aware start: the others are measured at their published ones too"] = None
+            if len(grid_blocks(grid, selection)) > 1:
+                said[f"{name} has one start alone, so all others are measured at both of theirs"] = None
         for family in grid_families(grid, selection):
             said |= dict.fromkeys(f"{family.name}: {remark}" for remark in family.remarks)
             for width in wanted_widths(grid, selection, family):

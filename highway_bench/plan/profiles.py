@@ -7,7 +7,7 @@ repeats known trainings, in about ten minutes. `frontier` finds the greatest tra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from highway_bench.cell import DEPTH_AWARE, STARTS
 from highway_bench.errors import UnknownName
@@ -82,10 +82,12 @@ STANDARD = Profile(
         ),
         # Columns of the known results, as many as fit in the time. A user's layer trains as in its kind's first grid.
         DENSE.repeated(10, 20),
-        short_curve(steps=60, families=SHORT_RUNS, starts=DEEP_START),
         BILSTM.repeated(5),
+        replace(CONV.repeated(5), users_only=True),
+        short_curve(steps=60, families=SHORT_RUNS, starts=DEEP_START),
         counting(),
         trained_gates(steps=100, families=("dense",), depths=(10,), starts=DEEP_START),
+        trained_gates(steps=100, families=("bilstm", "conv"), depths=(10,), starts=DEEP_START, users_only=True),
         start(families=("dense",), depths=(10, 50, 100), seeds=range(3), starts=DEEP_START),
         start(families=other_than("dense"), depths=(10,), seeds=range(3), seq_lens=(16,), starts=DEEP_START),
         first_steps(steps=5, families=("dense",), depths=(50,), seeds=range(3), starts=DEEP_START),

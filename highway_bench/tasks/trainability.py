@@ -150,7 +150,11 @@ class Trainability(Task):
         if networks_in_memory(cell) == 1:
             return cell.identity
         most = population_limit(cell)
-        return shared_shape(cell).identity, cell.trial is None, (cell.seed if cell.trial is None else cell.trial) // most
+        return (
+            shared_shape(cell).identity,
+            cell.trial is None,
+            (cell.seed if cell.trial is None else cell.trial) // most,
+        )
 
     def needs(self, cell: Cell) -> tuple[Cell, ...]:
         """The trials of the cell's search, and the rung below it on a ladder."""

@@ -206,7 +206,7 @@ def test_a_stop_returns_the_rows_so_far(tmp_path: Path) -> None:
     stopped = hb.run("trainability", engine=InlineEngine(tmp_path, most=6), **words)
     done = stopped.stored["digest"].nunique()
     assert 0 < done < 20
-    assert stopped.note == f"stopped after {done} of 20 cells: the same call goes on"
+    assert stopped.note == f"stopped after {done} of 20 cells, trials included: the same call goes on"
     assert stopped.note in repr(stopped)
     assert hb.run("trainability", engine=InlineEngine(tmp_path), **words).stored["digest"].nunique() == 20
 
