@@ -1,48 +1,20 @@
-"""The block contract: checks that a block passes or fails. ``highway-bench check`` and the tests both run them.
-
-Each check builds small stacks of the block in one family. Most of the faults occur in public code: a gate created in
-every forward pass (so it never learns), a parameter without a gradient, state that persists between calls.
-"""
+"""Checks of a block against its contract, family by family: ``highway-bench check``, and in Python ``check_block``."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
-import torch
-from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.modules.module import register_module_parameter_registration_hook
-
-from highway_bench.blocks import Block, BlockSpec, blocks
-from highway_bench.cell import DEPTH_AWARE, Cell
-from highway_bench.errors import USER_ERRORS, HighwayBenchError
+from highway_bench.block_contract import CHECKS, ContractBroken, Subject, words_of
+from highway_bench.blocks import Block, blocks
+from highway_bench.cell import DEPTH_AWARE
+from highway_bench.errors import USER_ERRORS
 from highway_bench.execution.preflight import preflight
-from highway_bench.families import AnyLayer, Family, as_family, make_family, reads_ahead, select_families
-from highway_bench.families.own_layer import own_layers
-from highway_bench.families.parts import count_parameters
+from highway_bench.families import AnyLayer, as_family, select_families
 from highway_bench.families.seeding import seeded
-from highway_bench.measure.flops import count_flops
-from highway_bench.measure.precision import torch_dtype
-from highway_bench.network import build, reads_later_steps, started
 from highway_bench.terminal import prints_to_stderr
-from highway_bench.training.stacked import NotStackable, Stacked
 
-DEPTH = 3
-BATCH = 4
-WIDTH = 8
-SIGNAL_DEPTH = 50
-COMPILED_DEPTH = 2  # the least with a first layer and a last: tracing takes most of a check's time, a layer at a time
-NOTED = 1e4  # a size that grows or shrinks by more is named in the note; training may still be possible
-SIGNAL_WIDTH = 32
 NO_START = "no depth-aware start, which others have: starts=(PUBLISHED, SCALED_BRANCH) scales the last map by 1/√L"
-
-
-class ContractBroken(HighwayBenchError):
-    """A block violates the contract; the message says how, and what to change."""
 
 
 @dataclass(frozen=True)
@@ -53,50 +25,6 @@ class CheckResult:
     family: str
     problem: str | None
     note: str | None = None
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A block in a family. Builds small stacks of it and inputs for them."""
-
-    spec: BlockSpec
-    family: Family
-
-    def width(self, at_least: int = WIDTH) -> int:
-        """The least width of at least ``at_least`` that the family supports."""
-        return self.family.nearest_width(self.family.width_step * math.ceil(at_least / self.family.width_step))
-
-    def stack(self, *, seed: int = 0, width: int = WIDTH, depth: int = DEPTH) -> nn.Module:
-        return build(self.spec.name, self.family, width=self.width(width), depth=depth, seed=seed)
-
-    def example(self, seed: int = 0, width: int = WIDTH) -> Tensor:
-        source = torch.Generator().manual_seed(seed)
-        return self.family.small_example(BATCH, self.width(width), generator=source)
-
-    @property
-    def own(self) -> bool:
-        """Whether the family is a user's layer."""
-        return ":" in self.family.name
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of its stacks."""
-        return torch_dtype(self.family.dtype or "float32")
-
-    @property
-    def cell(self) -> Cell:
-        """A step of a small stack."""
-        return Cell(
-            task="throughput",
-            block=self.spec.name,
-            family=self.family.name,
-            family_options=self.family.options,
-            depth=DEPTH,
-            width=self.width(),
-            nominal_width=self.width(),
-            batch_size=BATCH,
-            dtype=self.family.dtype or "float32",
-        )
 
 
 def check_block(name: str | type[Block], *, in_families: Sequence[AnyLayer] = ("*",)) -> list[CheckResult]:
@@ -127,239 +55,14 @@ def check_results(subject: Subject) -> Iterator[CheckResult]:
     for check in CHECKS:
         label = check.__name__.replace("_", " ")
         try:
-            note = check(subject)
+            with seeded(0):
+                note = check(subject)
         except ContractBroken as broken:
             yield CheckResult(label, subject.family.name, str(broken))
         except USER_ERRORS as error:  # an error in the block's own code is a result as well
-            yield CheckResult(label, subject.family.name, f"raised {type(error).__name__}: {error}".partition("\n")[0])
+            yield CheckResult(label, subject.family.name, words_of(error))
         else:
             yield CheckResult(label, subject.family.name, None, note)
             continue
         if check is CHECKS[0]:
             return
-
-
-def keeps_shape(subject: Subject) -> None:
-    """The output has the input's shape, and all its numbers are finite."""
-    x = subject.example()
-    y = subject.stack()(x)
-    if not isinstance(y, Tensor):
-        raise ContractBroken(f"the stack returns a {type(y).__name__}; build_leave must return the stream")
-    if y.shape != x.shape:
-        raise ContractBroken(f"the stack turns {tuple(x.shape)} into {tuple(y.shape)}; a block must preserve the shape")
-    if not torch.isfinite(y).all():
-        raise ContractBroken("the output has numbers that are not finite at a standard-normal input")
-
-
-def keeps_dtype(subject: Subject) -> None:
-    """float64 stays float64, and bfloat16 bfloat16; a user's layer has one dtype."""
-    for dtype in (subject.dtype,) if subject.own else (torch.float64, torch.bfloat16):
-        y = subject.stack().to(dtype)(subject.example().to(dtype))
-        if y.dtype != dtype:
-            raise ContractBroken(f"{dtype} becomes {y.dtype}; make constants with the input's dtype")
-
-
-def counts_parameters(subject: Subject) -> None:
-    """Parameters equal the closed form of the block's specification."""
-    actual = count_parameters(subject.stack())
-    width = subject.width()
-    declared = subject.spec.stack_parameters(subject.family, width, DEPTH)
-    if actual != declared:
-        raise ContractBroken(
-            f"{DEPTH} layers of width {width} have {actual:,} parameters, but gates, norms, leave_norms "
-            f"and extra_parameters say {declared:,}; correct these, or register every part on self"
-        )
-
-
-def counts_flops(subject: Subject) -> None:
-    """What one more layer computes equals the closed form, counted in matrix products. A user's layer may compute
-    another number for other inputs."""
-    if subject.own:
-        return
-    x, width, counted = subject.example(), subject.width(), []
-    for depth in (2, 3):
-        stack = subject.stack(depth=depth)
-        with torch.no_grad():
-            counted.append(count_flops(partial(stack, x)))
-    declared = BATCH * subject.spec.layer_flops(subject.family, width, x.numel() // (BATCH * width))
-    if counted[1] - counted[0] != declared:
-        raise ContractBroken(
-            f"one more layer of width {width} takes {counted[1] - counted[0]:,} FLOP, but gates and extra_flops say "
-            f"{declared:,}; correct these"
-        )
-
-
-def registers_once(subject: Subject) -> None:
-    """No parameter is created in a forward pass: it would be random in each step, and no optimiser would train it."""
-    stack = subject.stack()
-    before = {name: id(parameter) for name, parameter in stack.named_parameters()}
-    created: list[str] = []
-
-    def note(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
-        created.append(f"{type(module).__name__}.{name}")
-
-    handle = register_module_parameter_registration_hook(note)
-    try:
-        stack(subject.example()).sum().backward()
-    finally:
-        handle.remove()
-    if created:
-        raise ContractBroken(
-            f"forward creates parameters ({created[0]}), which are never trained; move them to __init__"
-        )
-    if before != {name: id(parameter) for name, parameter in stack.named_parameters()}:
-        raise ContractBroken("forward replaces parameters; the optimiser has the old ones")
-
-
-def trains_everything(subject: Subject) -> None:
-    """After two steps every parameter has changed (two, because a scale of 0 gives its branch no gradient in the first;
-    in float64, because the second is small then). Which parameters of a user's layer are trained is its own matter."""
-    dtype = subject.dtype if subject.own else torch.float64
-    stack = subject.stack().to(dtype)
-    of_user = {id(parameter) for layer in own_layers(stack) for parameter in layer.parameters()}
-    start = {name: parameter.detach().clone() for name, parameter in stack.named_parameters()}
-    optimiser = torch.optim.SGD(stack.parameters(), lr=0.05)
-    x, target = subject.example().to(dtype), subject.example(seed=1).to(dtype)
-    for _ in range(2):
-        optimiser.zero_grad()
-        ((stack(x) - target) ** 2).mean().backward()
-        optimiser.step()
-    still = [
-        name
-        for name, parameter in stack.named_parameters()
-        if id(parameter) not in of_user and torch.equal(parameter, start[name])
-    ]
-    if still:
-        raise ContractBroken(f"no gradient moved {', '.join(still[:3])}; use every part in forward, and detach nothing")
-
-
-def keeps_items_apart(subject: Subject) -> None:
-    """In evaluation mode an item's output does not depend on the other items of its batch."""
-    x, stack = subject.example(), subject.stack()
-    changed = x.clone()
-    changed[0] = subject.example(seed=1)[0]
-    outputs = []
-    for batch in (x, changed):
-        # random numbers of a forward pass, and state between two, are not checked here
-        with seeded(0), torch.no_grad():
-            twin = subject.stack()  # built again: a user's layer may hold what cannot be copied
-            twin.load_state_dict(stack.state_dict())
-            outputs.append(twin.eval()(batch)[1:])
-    y, z = outputs
-    if not torch.allclose(y, z, rtol=1e-3, atol=1e-5):
-        worst = float((y - z).abs().max())
-        raise ContractBroken(
-            f"another first item changes the others' outputs by up to {worst:.3g}; do not mix items of a batch"
-        )
-
-
-def is_deterministic(subject: Subject) -> None:
-    """One seed gives one network, and in evaluation mode one input gives one output."""
-    x = subject.example()
-    first, second = subject.stack(seed=3).eval(), subject.stack(seed=3).eval()
-    y = first(x)
-    if not torch.equal(y, second(x)):
-        raise ContractBroken("two networks of one seed differ; draw random numbers from torch's generator only")
-    if not torch.equal(y, first(x)):
-        raise ContractBroken("one input gives two outputs in evaluation mode; store no state between calls")
-
-
-def saves_state(subject: Subject) -> None:
-    """A network of another seed gives the same output once it has loaded the state dictionary."""
-    saved, fresh = subject.stack(seed=1).eval(), subject.stack(seed=2).eval()
-    fresh.load_state_dict(saved.state_dict())
-    if not torch.equal(saved(subject.example()), fresh(subject.example())):
-        raise ContractBroken("state_dict does not hold all that decides the output; register parameters and buffers")
-
-
-def compiles(subject: Subject) -> str | None:
-    """The compiled stack agrees with the eager one, forward and backward, in one graph."""
-    if not subject.spec.compile:
-        return "declared as not compiling"
-    stack, x = subject.stack(depth=COMPILED_DEPTH), subject.example()
-    trained = [parameter for parameter in stack.parameters() if parameter.requires_grad]
-    torch.compiler.reset()
-    compiled: Any = torch.compile(stack, backend="aot_eager", fullgraph=subject.family.one_graph)
-    outcomes = []
-    for run in (stack, compiled):
-        y = run(x)
-        gradients = torch.autograd.grad(y.square().mean(), trained, materialize_grads=True)
-        outcomes.append([y, *gradients])
-    torch.compiler.reset()
-    for eager, graph in zip(*outcomes, strict=True):
-        _agree(eager, graph, "the compiled stack")
-    return None
-
-
-def batches(subject: Subject) -> str | None:
-    """Two networks stacked under ``vmap`` agree with each by itself."""
-    if not (subject.spec.vmap and subject.family.vmap):
-        return "declared as not running under vmap"
-    stacks = [subject.stack(seed=seed) for seed in (0, 1)]
-    x = torch.stack([subject.example(seed=seed) for seed in (0, 1)])
-    try:
-        with sdpa_kernel(SDPBackend.MATH):  # the fused attention has no batching rule
-            together = Stacked(stacks, lambda stack, x: stack(x), [x])(x)
-    except NotStackable as reason:
-        raise ContractBroken(
-            "two networks cannot run as one; correct this, or register the block with vmap=False: "
-            + str(reason).partition("\n")[0]
-        ) from None
-    for index, stack in enumerate(stacks):
-        _agree(stack(x[index]), together[index], "the stack under vmap")
-    return None
-
-
-def reads_no_later_step(subject: Subject) -> str | None:
-    """Whether the block adds a look at later steps to a causal family: a note, as not every data set forbids that."""
-    family = subject.family
-    if hasattr(family, "causal"):
-        family = make_family(family.name, **{**family.options, "causal": True})
-    if family.kind != "sequence" or reads_ahead(family, subject.width()):
-        return None
-    options, family = started(subject.spec, family, None, None)
-    reads = reads_later_steps(subject.spec, family, subject.width(), options)
-    return "reads later steps: skipped where these are the targets" if reads else None
-
-
-def carries_signal(subject: Subject) -> str:
-    """The change in size of signal and gradient over 50 untrained layers: a note, without a verdict."""
-    stack = subject.stack(width=SIGNAL_WIDTH, depth=SIGNAL_DEPTH)
-    x = subject.example(width=SIGNAL_WIDTH).requires_grad_()
-    y = stack(x)
-    (gradient,) = torch.autograd.grad(y, x, torch.randn(y.shape, generator=torch.Generator().manual_seed(2)).to(y))
-    return f"{SIGNAL_DEPTH} layers: signal {_ratio_text(_size(y) / _size(x))}, gradient {_ratio_text(_size(gradient))}"
-
-
-def _ratio_text(ratio: float) -> str:
-    """A ratio of sizes, preceded by "grows" or "shrinks" where it is far from 1."""
-    word = "grows " if ratio > NOTED else "shrinks " if ratio < 1 / NOTED else ""
-    return f"{word}× {ratio:.3g}"
-
-
-def _size(x: Tensor) -> float:
-    value = float(x.detach().double().square().mean().sqrt())
-    return value if math.isfinite(value) else math.inf
-
-
-def _agree(expected: Tensor, actual: Tensor, what: str) -> None:
-    if not torch.allclose(expected, actual, rtol=1e-3, atol=1e-5):
-        worst = float((expected - actual).abs().max())
-        raise ContractBroken(f"{what} is off by up to {worst:.3g} from the eager one; avoid Python values that change")
-
-
-CHECKS: tuple[Callable[[Subject], str | None], ...] = (
-    keeps_shape,
-    keeps_dtype,
-    counts_parameters,
-    counts_flops,
-    registers_once,
-    trains_everything,
-    keeps_items_apart,
-    reads_no_later_step,
-    is_deterministic,
-    saves_state,
-    batches,
-    compiles,
-    carries_signal,
-)

@@ -87,6 +87,8 @@ def expand(grid: Grid, selection: Selection, trained: dict[tuple[str, str], Any]
             nominal_widths,
             names,
         ):
+            if blocks.get(name).refusal(family, widths[seq_len, nominal, name]) is not None:
+                continue
             for start in cell_starts(name, family, grid, options[name]):
                 cell = template.but(
                     block=name,
@@ -137,6 +139,15 @@ def is_first(grid: Grid, family: Family, selection: Selection, trained: dict[tup
 def wanted_widths(grid: Grid, selection: Selection, family: Family) -> Sequence[int]:
     """Plain's widths that are asked for. A user's layer gets the ones next to these that it takes."""
     return selection.width or (grid.sizes(selection.device or default_device()).widths[family.kind],)
+
+
+def given_sizes(grid: Grid, selection: Selection) -> list[tuple[Family, int | None]]:
+    """The grid's families with the widths that every block has in them, or ``None`` where each has one of its own."""
+    return [
+        (family, family.nearest_width(width) if (selection.match or grid.match) == "width" else None)
+        for family in grid_families(grid, selection)
+        for width in wanted_widths(grid, selection, family)
+    ]
 
 
 def dtypes_of(family: Family, grid: Grid, selection: Selection) -> Sequence[str]:

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.execution.engines import AnyEngine
@@ -22,7 +23,15 @@ from highway_bench.execution.schedule import FAILED, Schedule, with_needs
 from highway_bench.plan.checks import check_cells, check_data, check_grids, check_selection
 from highway_bench.plan.data_choice import named_data
 from highway_bench.plan.estimate import Estimate, estimate, shard
-from highway_bench.plan.expand import chosen_kinds, expand, grid_families, wanted_widths, without_depth_aware
+from highway_bench.plan.expand import (
+    chosen_kinds,
+    expand,
+    given_sizes,
+    grid_blocks,
+    grid_families,
+    wanted_widths,
+    without_depth_aware,
+)
 from highway_bench.plan.grid import Grid
 from highway_bench.plan.profiles import Profile, get_profile
 from highway_bench.plan.selection import Selection
@@ -250,7 +259,14 @@ def opened(store: AnyStore | None, *, read_only: bool = False) -> Iterator[Store
 def remarks_on(grids: Sequence[Grid], selection: Selection) -> tuple[str, ...]:
     """What is done with the users' layers and blocks of a plan, each in a sentence."""
     said: dict[str, None] = {}
+    left_out: dict[tuple[str, str], dict[str, None]] = {}
     for grid in grids:
+        for name in grid_blocks(grid, selection):
+            for family, width in given_sizes(grid, selection):
+                spec = blocks.get(name)
+                refusal = spec.refusal(family, width)
+                if refusal is not None and (spec.group == "own" or name in selection.block):
+                    left_out.setdefault((name, refusal), {})[family.name] = None
         for name in without_depth_aware(grid, selection):
             said[f"{name} has no depth-aware start: the others are measured at their published ones too"] = None
         for family in grid_families(grid, selection):
@@ -259,7 +275,8 @@ def remarks_on(grids: Sequence[Grid], selection: Selection) -> tuple[str, ...]:
                 nearest = family.nearest_width(width)
                 if nearest != width:
                     said[f"{family.name}: it does not take width {width}, and is measured at {nearest}"] = None
-    return tuple(said)
+    skipped = (f"{name} is left out of {', '.join(names)}: {why}" for (name, why), names in left_out.items())
+    return (*said, *skipped)
 
 
 def endings_of(rows: DataFrame, summary: Summary) -> list[Ending]:
