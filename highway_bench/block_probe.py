@@ -6,7 +6,6 @@ With such parts, what else mixes features or positions, or cuts a gradient, is t
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,7 +17,6 @@ from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, HighwayBenchError
 from highway_bench.families import Family, Gate, Kind, Site, Transform, families, make_family
 from highway_bench.families._site import shape_of
-from highway_bench.families.parts import along
 from highway_bench.families.seeding import seeded
 from highway_bench.measure.precision import torch_dtype
 from highway_bench.network import Stack, build, started
@@ -29,6 +27,7 @@ WIDTH = 8
 POSITIONS: dict[Kind, tuple[int, ...]] = {"vector": (), "sequence": (5,), "image": (3, 4)}
 NOISE = 0.1  # standard deviation of what is added to the parameters: a scale of 0 would hide its branch
 STEP = 1e-5  # of a difference quotient, in float64
+TINY = 1e-9
 CLOSE = 1e-4  # relative difference of a gradient from that quotient
 
 
@@ -54,13 +53,6 @@ class Subject:
     def example(self, seed: int = 0, width: int = WIDTH) -> Tensor:
         source = torch.Generator().manual_seed(seed)
         return self.family.small_example(BATCH, self.width(width), generator=source)
-
-    def draws(self) -> bool:
-        """Whether a training step draws random numbers, torch's or Python's."""
-        before = torch.get_rng_state(), random.getstate()
-        with torch.random.fork_rng(devices=[]):
-            self.stack()(self.example())
-            return not torch.equal(before[0], torch.get_rng_state()) or random.getstate() != before[1]
 
     @property
     def own(self) -> bool:
@@ -90,29 +82,34 @@ class Subject:
 
 def words_of(error: BaseException) -> str:
     """An exception of the block's own code in one line."""
-    if "inplace operation" in str(error) or "in-place operation" in str(error):
+    if "inplace operation" in str(error):
         return "an in-place operation overwrites what the backward pass needs; write x = x + y for x += y"
-    return f"raised {type(error).__name__}: {error}".partition("\n")[0]
+    said = f"raised {type(error).__name__}: {error}".partition("\n")[0]
+    compiling = type(error).__module__.startswith("torch._dynamo")
+    return f"use torch.where for if, or register the block with compile=False: {said}" if compiling else said
 
 
 class Gains(nn.Module):
-    """x → (w₁ ⊙ x + b₁, …) on the feature axis, with one part for each of ``biases``."""
+    """x → (w₁ x + b₁, …) on the feature axis, with one part for each of ``biases``."""
 
-    def __init__(self, features: int, axis: int, biases: Sequence[float] = (0.0,)) -> None:
+    def __init__(self, axis: int, biases: Sequence[float] = (0.0,)) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(len(biases), features))
-        self.bias = nn.Parameter(torch.tensor(biases).unsqueeze(1).repeat(1, features))
+        self.weight = nn.Parameter(torch.ones(len(biases)))
+        self.bias = nn.Parameter(torch.tensor(biases))
         self.axis = axis
 
     def forward(self, x: Tensor) -> Tensor:
         pairs = zip(self.weight, self.bias, strict=True)
-        return torch.cat([x * along(weight, self.axis) + along(bias, self.axis) for weight, bias in pairs], self.axis)
+        return torch.cat([weight * x + bias for weight, bias in pairs], self.axis)
 
 
 class Bounded(Gains):
-    """H(x) = tanh(w ⊙ x + b)."""
+    """H(x) = tanh(w x + b), which remembers its last x."""
+
+    given: Tensor | None = None
 
     def forward(self, x: Tensor) -> Tensor:
+        self.given = x
         return torch.tanh(super().forward(x))
 
 
@@ -121,18 +118,18 @@ class Pointwise(Transform):
     """H, gates and norms that work feature by feature, at one width."""
 
     def transform(self, site: Site, *, gain: float = 1.0, inner_gain: float = 1.0) -> nn.Module:
-        return Bounded(site.width, self.feature_axis)
+        return Bounded(self.feature_axis)
 
     def _gate_map(self, site: Site, gates: Sequence[Gate]) -> nn.Module:
-        return Gains(site.width, self.feature_axis, [gate.start(site) for gate in gates])
+        return Gains(self.feature_axis, [gate.start(site) for gate in gates])
 
     def norm(self, features: int) -> nn.Module:
-        return Gains(features, self.feature_axis)
+        return Gains(self.feature_axis)
 
     rms = norm
 
     def transform_parameters(self, width: int) -> int:
-        return 2 * width
+        return 0
 
     def transform_flops(self, width: int, positions: int) -> int:
         return 0
@@ -144,6 +141,7 @@ class Trial:
     def __init__(self, spec: BlockSpec, family: Family) -> None:
         named = {"name": spec.needs or family.name, "kind": family.kind}
         self.kind: Kind = family.kind
+        self.middle = tuple(size // 2 for size in POSITIONS[family.kind])
         self.axis = family.feature_axis
         width = WIDTH * spec.width_step
         with seeded(0):
@@ -167,47 +165,54 @@ class Trial:
             y: Tensor = self.stack.train(training)(x)
         return y
 
+    @torch.no_grad()
+    def moved(self) -> Tensor:
+        """Which outputs (batch, …, features) change with the first feature of the first item, in its middle."""
+        x = self.x.movedim(self.axis, -1).clone()
+        x[(0, *self.middle, 0)] += 1
+        change = self(x.movedim(-1, self.axis)) - self(self.x)
+        return change.movedim(self.axis, -1).abs() > TINY
+
     @property
-    def transforms(self) -> list[nn.Module]:
+    def mixes(self) -> str:
+        """What outputs depend on besides the input at their own feature and position: ``features``, ``positions``,
+        both or neither."""
+        moved = self.moved()[0]
+        features = bool(moved[self.middle][1:].any())
+        moved[self.middle] = False
+        return "features" * features + "positions" * bool(moved.any())
+
+    @property
+    def transforms(self) -> list[Bounded]:
         """Every H of the stack."""
         return [part for part in self.stack.modules() if isinstance(part, Bounded)]
 
 
-def mixed_axes(trial: Trial) -> str:
-    """What the outputs depend on besides the input at their own feature and position: ``features``, ``positions``,
-    ``both`` or ``neither``."""
-    middle = tuple(size // 2 for size in POSITIONS[trial.kind])
-    changed = trial.x.movedim(trial.axis, -1).clone()
-    changed[(0, *middle, 0)] += 1
-    with torch.no_grad():
-        change = trial(changed.movedim(-1, trial.axis)) - trial(trial.x)
-    moved = change.movedim(trial.axis, -1)[0].abs() > 1e-9
-    features = bool(moved[middle][1:].any())
-    moved[middle] = False
-    positions = bool(moved.any())
-    return "both" if features and positions else "features" if features else "positions" if positions else "neither"
-
-
 def trial_of(subject: Subject, family: Family | None = None) -> Trial | None:
-    """A trial of the subject's block; ``None`` where the block needs more of H than that it is a module."""
+    """A trial of the subject's block; ``None`` where the block needs more of H than that it is a module, and where its
+    state persists between calls."""
     try:
         trial = Trial(subject.spec, family or subject.family)
-        trial(trial.x)
+        return trial if torch.equal(trial(trial.x), trial(trial.x)) else None
     except USER_ERRORS:
         return None
-    return trial
+
+
+def keeps_items_apart(subject: Subject) -> None:
+    """In evaluation mode an item's output does not depend on the other items of its batch."""
+    if (trial := trial_of(subject)) is not None and trial.moved()[1:].any():
+        raise ContractBroken("another first item changes the others' outputs; do not mix items of a batch")
 
 
 def finds_the_features(subject: Subject) -> None:
     """The block does not mix the features of one kind of input and the positions of another."""
     spec, family = subject.spec, subject.family
-    joined = [one for one in map(make_family, families.names()) if spec.refusal(one) is None]
-    every = {family.kind: family, **{one.kind: one for one in joined if one.kind != family.kind}}
-    trials = {kind: trial_of(subject, one) for kind, one in every.items()}
-    mixed = {mixed_axes(trial): kind for kind, trial in trials.items() if trial is not None}
+    joined = [family, *(one for one in map(make_family, families.names()) if spec.refusal(one) is None)]
+    trials = (trial_of(subject, {one.kind: one for one in joined}.get(kind)) for kind in POSITIONS)
+    mixed = {trial.mixes: trial.kind for trial in trials if trial is not None}
     if {"features", "positions"} <= mixed.keys():
         raise ContractBroken(
-            f"it mixes the features of a {mixed['features']} and the positions of a {mixed['positions']}; "
+            f"it mixes features of {mixed['features']}s and positions of {mixed['positions']}s; "
             "give the axis as site.family.feature_axis"
         )
 
@@ -217,27 +222,23 @@ def passes_gradients(subject: Subject) -> None:
     too: a block may compute its backward pass itself."""
     if (trial := trial_of(subject)) is None:
         return
-    x, inputs = trial.x.requires_grad_(), list[Tensor]()
-    hooks = [part.register_forward_pre_hook(lambda _, given: inputs.append(given[0])) for part in trial.transforms]
-    y = trial(x, training=True)
-    for hook in hooks:
-        hook.remove()
-    if all(one.requires_grad and gradient_of(one.sum(), x) is not None for one in inputs):
+
+    def loss(x: Tensor) -> Tensor:
+        return trial(x, training=True).square().sum()
+
+    def gradient(value: Tensor) -> Tensor:
+        return torch.autograd.grad(value, x, retain_graph=True, materialize_grads=True)[0]
+
+    x = trial.x.requires_grad_()
+    value = loss(x)
+    every = [one.given for one in trial.transforms if one.given is not None]
+    if all(given.requires_grad and gradient(given.sum()).any() for given in every):
         return
-    weights, direction = torch.randn_like(y), torch.randn_like(x)
-    gradient = gradient_of((weights * y).sum(), x)
-    slope = 0.0 if gradient is None else float((gradient * direction).sum())
+    direction = torch.randn_like(x)
     with torch.no_grad():
-        ahead, behind = (trial(x + step * direction, training=True) for step in (STEP, -STEP))
-        expected = float((weights * (ahead - behind)).sum()) / (2 * STEP)
-    if abs(slope - expected) > CLOSE * abs(expected):
+        slope = (loss(x + STEP * direction) - loss(x - STEP * direction)) / (2 * STEP)
+    if not torch.allclose((gradient(value) * direction).sum(), slope, rtol=CLOSE):
         raise ContractBroken("no gradient passes through H to the layers before; do not detach its input")
-
-
-def gradient_of(value: Tensor, x: Tensor) -> Tensor | None:
-    """The gradient of ``value`` by ``x``; ``None`` where it does not depend on it."""
-    gradient: Tensor | None = torch.autograd.grad(value, x, retain_graph=True, allow_unused=True)[0]
-    return gradient
 
 
 @torch.no_grad()

@@ -64,7 +64,7 @@ def expand(grid: Grid, selection: Selection, trained: dict[tuple[str, str], Any]
             threads=selection.threads or grid.threads or cores() if task.alone else 1,
         )
         template = pinned(template)
-        names = [name for name in options if joins(name, family) or is_named(name, family, selection)]
+        names = [name for name in options if joins(name, family) or name in selection.block]
         lengths = grid.seq_lens if family.kind == "sequence" else (None,)
         nominal_widths = [family.nearest_width(one) for one in wanted_widths(grid, selection, family)]
         widths = {}  # by sequence length, nominal width and block
@@ -170,11 +170,6 @@ def joins(name: str, family: Family) -> bool:
     """Whether the block ``name`` can join ``family``, and differs from all others with so few transforms a layer."""
     spec = blocks.get(name)
     return len(family.sublayers) >= spec.sublayers and spec.refusal(family) is None
-
-
-def is_named(name: str, family: Family, selection: Selection) -> bool:
-    """Whether the selection names the block in full, and it can join ``family``."""
-    return name in selection.block and blocks.get(name).refusal(family) is None
 
 
 def cell_starts(name: str, family: Family, grid: Grid, options: Mapping[str, Any]) -> Sequence[StartName | None]:
