@@ -27,7 +27,7 @@ WIDTH = 8
 POSITIONS: dict[Kind, tuple[int, ...]] = {"vector": (), "sequence": (5,), "image": (3, 4)}
 NOISE = 0.1  # standard deviation of what is added to the parameters: a scale of 0 would hide its branch
 STEP = 1e-5  # of a difference quotient, in float64
-TINY = 1e-9
+IN_PLACE = "an in-place operation overwrites its input or what the backward pass needs; write x = x + y for x += y"
 CLOSE = 1e-4  # relative difference of a gradient from that quotient
 
 
@@ -83,10 +83,10 @@ class Subject:
 def words_of(error: BaseException) -> str:
     """An exception of the block's own code in one line."""
     if "inplace operation" in str(error):
-        return "an in-place operation overwrites what the backward pass needs; write x = x + y for x += y"
+        return IN_PLACE
     said = f"raised {type(error).__name__}: {error}".partition("\n")[0]
     compiling = type(error).__module__.startswith("torch._dynamo")
-    return f"use torch.where for if, or register the block with compile=False: {said}" if compiling else said
+    return f"use torch.where for if, or register it with compile=False: {said}" if compiling else said
 
 
 class Gains(nn.Module):
@@ -171,7 +171,7 @@ class Trial:
         x = self.x.movedim(self.axis, -1).clone()
         x[(0, *self.middle, 0)] += 1
         change = self(x.movedim(-1, self.axis)) - self(self.x)
-        return change.movedim(self.axis, -1).abs() > TINY
+        return change.movedim(self.axis, -1).abs() > 1e-9
 
     @property
     def mixes(self) -> str:

@@ -323,14 +323,13 @@ def check(
 
 def checked(name: str, results: Sequence[CheckResult]) -> Iterator[Printed]:
     """The problems and the notes, each with the families that have it; a fault's text is that in the first of them."""
-    for title, text_named, head in (("Broken", "problem", "what to correct"), ("Noted", "note", "note")):
-        same: dict[tuple[str, str], list[CheckResult]] = {}
+    for title, head in (("Broken", "what to correct"), ("Noted", "note")):
+        same: dict[object, list[CheckResult]] = {}
         for one in results:
-            text = getattr(one, text_named)
-            if text is not None and (text_named == "problem" or one.problem is None):
-                same.setdefault(fault_of(one) if one.problem else (one.check, text), []).append(one)
+            if one.problem if title == "Broken" else one.note:
+                same.setdefault(fault_of(one) if one.problem else (one.check, one.note), []).append(one)
         if same:
-            rows = [(a[0].check, getattr(a[0], text_named), ", ".join(one.family for one in a)) for a in same.values()]
+            rows = [(a[0].check, a[0].problem or a[0].note, ", ".join(one.family for one in a)) for a in same.values()]
             yield text_table(f"{title}: {name}", ["check", head, "families"], rows)
 
 
