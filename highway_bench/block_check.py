@@ -49,7 +49,6 @@ OTHER_BATCH, OTHER_STEPS = 3, 7
 STEPS = 40  # of training, at most
 NOTED = 1e4  # a size that grows or shrinks by more is named in the note; training may still be possible
 SIGNAL_WIDTH = 32
-SUM = "residual"  # y = x + H(x)
 NO_START = "no depth-aware start, which others have: starts=(PUBLISHED, SCALED_BRANCH) scales the last map by 1/√L"
 
 
@@ -301,7 +300,7 @@ def batches(subject: Subject) -> str | None:
             together = Stacked(stacks, lambda stack, x: stack(x), [x])(x)
     except NotStackable as reason:
         raise ContractBroken(
-            "two networks cannot run as one; correct this, or register the block with vmap=False: "
+            "two networks cannot run as one; correct this, or register it with vmap=False: "
             + str(reason).partition("\n")[0]
         ) from None
     for index, stack in enumerate(stacks):
@@ -325,8 +324,8 @@ def carries_signal(subject: Subject) -> str:
     """The change in size of signal and gradient over 50 untrained layers: a note, without a verdict, unless it is
     infinite and that of the sum x + H(x) is not."""
     signal, gradient = growth(subject)
-    if math.isinf(signal + gradient) and not math.isinf(sum(growth(Subject(blocks.get(SUM), subject.family)))):
-        raise ContractBroken(f"{SIGNAL_DEPTH} untrained layers reach infinity, unlike those of {SUM}; scale H or x")
+    if math.isinf(signal + gradient) and not math.isinf(sum(growth(Subject(blocks.get("residual"), subject.family)))):
+        raise ContractBroken(f"{SIGNAL_DEPTH} untrained layers reach infinity, unlike those of residual; scale H or x")
     return f"{SIGNAL_DEPTH} layers: signal {_ratio_text(signal)}, gradient {_ratio_text(gradient)}"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -261,12 +262,11 @@ def remarks_on(grids: Sequence[Grid], selection: Selection) -> tuple[str, ...]:
     said: dict[str, None] = {}
     left_out: dict[tuple[str, str], dict[str, None]] = {}
     for grid in grids:
-        for name in grid_blocks(grid, selection):
-            for family, width in given_sizes(grid, selection):
-                spec = blocks.get(name)
-                refusal = spec.refusal(family, width)
-                if refusal is not None and (spec.group == "own" or name in selection.block):
-                    left_out.setdefault((name, refusal), {})[family.name] = None
+        specs = list(map(blocks.get, grid_blocks(grid, selection)))
+        for (family, width), spec in product(given_sizes(grid, selection), specs):
+            named = spec.group == "own" or spec.name in selection.block
+            if named and (refusal := spec.refusal(family, width)):
+                left_out.setdefault((spec.name, refusal), {})[family.name] = None
         for name in without_depth_aware(grid, selection):
             said[f"{name} has no depth-aware start: the others are measured at their published ones too"] = None
         for family in grid_families(grid, selection):
