@@ -250,7 +250,7 @@ FAULTS = [  # a block, the checks that it breaks, and what is said of it
     (
         MeansFeaturesByAxisOne,
         {"finds the features"},
-        "features of images and positions of sequences; use site.family.feature_axis",
+        "of sequences; use site.family.feature_axis",
     ),
     (MeansFeaturesByTheLastAxis, {"finds the features"}, "features of sequences and positions of images"),
     (SwapsHalves, {"takes other sizes"}, "width 9, batch 3: use the sizes of x, or declare width_step: raised"),
