@@ -184,13 +184,12 @@ def registers_once(subject: Subject) -> None:
 
 
 def trains_everything(subject: Subject) -> None:
-    """After some steps every parameter has changed (a scale of 0 gives its branch no gradient in the first, and the
-    second is small then, hence float64; a random block leaves out layers). Which parameters of a user's layer are
-    trained is its own matter."""
+    """Within some steps every parameter has a gradient (a scale of 0 gives its branch none in the first, and a random
+    block leaves out layers). Which parameters of a user's layer are trained is its own matter."""
     dtype = subject.dtype if subject.own else torch.float64
     stack = subject.stack().to(dtype)
     of_user = {id(parameter) for layer in own_layers(stack) for parameter in layer.parameters()}
-    start = {name: parameter.detach().clone() for name, parameter in stack.named_parameters()}
+    still = {name: one for name, one in stack.named_parameters() if id(one) not in of_user}
     optimiser = torch.optim.SGD(stack.parameters(), lr=0.05)
     x, target = subject.example().to(dtype), subject.example(seed=1).to(dtype)
     for _ in range(STEPS):
@@ -199,14 +198,10 @@ def trains_everything(subject: Subject) -> None:
         if loss.requires_grad:
             loss.backward()
         optimiser.step()
-        still = [
-            name
-            for name, parameter in stack.named_parameters()
-            if id(parameter) not in of_user and torch.equal(parameter, start[name])
-        ]
+        still = {name: one for name, one in still.items() if one.grad is None or not one.grad.any()}
         if not still:
             return
-    raise ContractBroken(f"no gradient moved {', '.join(still[:3])}; use every part in forward, and detach nothing")
+    raise ContractBroken(f"no gradient moves {', '.join([*still][:3])}; use every part in forward, and detach nothing")
 
 
 def takes_other_sizes(subject: Subject) -> None:

@@ -262,7 +262,7 @@ FAULTS = [  # a block, the checks that it breaks, and what is said of it
     (Overwrites, {"keeps shape"}, "an in-place operation overwrites its input"),
     (OverwritesH, {"keeps shape"}, "write x = x + y for x += y"),
     (NeverUses, {"trains everything", "batches"}, "joins.0.unused"),
-    (Detaches, {"counts flops", "trains everything"}, "no gradient moved"),
+    (Detaches, {"counts flops", "trains everything"}, "no gradient moves"),
     (DrawsElsewhere, {"is deterministic"}, "two networks of one seed differ"),
     (Ties, {"batches"}, "register it with vmap=False: parameters are shared"),
     (CountsCalls, {"is deterministic", "batches", "compiles"}, "store no state between calls"),
