@@ -17,7 +17,7 @@ from highway_bench.cell import Cell
 from highway_bench.errors import USER_ERRORS, HighwayBenchError
 from highway_bench.families import Family, Gate, Kind, Site, Transform, families, make_family
 from highway_bench.families._site import shape_of
-from highway_bench.families.seeding import seeded
+from highway_bench.families.seeding import all_seeded, seeded
 from highway_bench.measure.precision import torch_dtype
 from highway_bench.network import Stack, build, started
 
@@ -160,7 +160,7 @@ class Trial:
 
     def __call__(self, x: Tensor, *, training: bool = False) -> Tensor:
         """The output for ``x``, with the same random numbers in every call."""
-        with seeded(1):
+        with all_seeded(1):
             y: Tensor = self.stack.train(training)(x)
         return y
 
