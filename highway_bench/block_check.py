@@ -17,32 +17,39 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from highway_bench.blocks import Block, BlockSpec, blocks
-from highway_bench.cell import DEPTH_AWARE, Cell
-from highway_bench.errors import USER_ERRORS, HighwayBenchError
+from highway_bench.block_probe import (
+    BATCH,
+    DEPTH,
+    IN_PLACE,
+    WIDTH,
+    ContractBroken,
+    Subject,
+    evaluates,
+    finds_the_features,
+    keeps_items_apart,
+    passes_gradients,
+    words_of,
+)
+from highway_bench.blocks import Block, blocks
+from highway_bench.cell import DEPTH_AWARE
+from highway_bench.errors import USER_ERRORS, BadInput
 from highway_bench.execution.preflight import preflight
-from highway_bench.families import AnyLayer, Family, as_family, make_family, reads_ahead, select_families
+from highway_bench.families import AnyLayer, as_family, make_family, reads_ahead, select_families
 from highway_bench.families.own_layer import own_layers
 from highway_bench.families.parts import count_parameters
-from highway_bench.families.seeding import seeded
+from highway_bench.families.seeding import all_seeded, seeded
 from highway_bench.measure.flops import count_flops
-from highway_bench.measure.precision import torch_dtype
 from highway_bench.network import build, reads_later_steps, started
 from highway_bench.terminal import prints_to_stderr
 from highway_bench.training.stacked import NotStackable, Stacked
 
-DEPTH = 3
-BATCH = 4
-WIDTH = 8
 SIGNAL_DEPTH = 50
 COMPILED_DEPTH = 2  # the least with a first layer and a last: tracing takes most of a check's time, a layer at a time
+OTHER_BATCH, OTHER_STEPS = 3, 7
+STEPS = 40  # of training, at most
 NOTED = 1e4  # a size that grows or shrinks by more is named in the note; training may still be possible
 SIGNAL_WIDTH = 32
 NO_START = "no depth-aware start, which others have: starts=(PUBLISHED, SCALED_BRANCH) scales the last map by 1/√L"
-
-
-class ContractBroken(HighwayBenchError):
-    """A block violates the contract; the message says how, and what to change."""
 
 
 @dataclass(frozen=True)
@@ -53,50 +60,6 @@ class CheckResult:
     family: str
     problem: str | None
     note: str | None = None
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A block in a family. Builds small stacks of it and inputs for them."""
-
-    spec: BlockSpec
-    family: Family
-
-    def width(self, at_least: int = WIDTH) -> int:
-        """The least width of at least ``at_least`` that the family supports."""
-        return self.family.nearest_width(self.family.width_step * math.ceil(at_least / self.family.width_step))
-
-    def stack(self, *, seed: int = 0, width: int = WIDTH, depth: int = DEPTH) -> nn.Module:
-        return build(self.spec.name, self.family, width=self.width(width), depth=depth, seed=seed)
-
-    def example(self, seed: int = 0, width: int = WIDTH) -> Tensor:
-        source = torch.Generator().manual_seed(seed)
-        return self.family.small_example(BATCH, self.width(width), generator=source)
-
-    @property
-    def own(self) -> bool:
-        """Whether the family is a user's layer."""
-        return ":" in self.family.name
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of its stacks."""
-        return torch_dtype(self.family.dtype or "float32")
-
-    @property
-    def cell(self) -> Cell:
-        """A step of a small stack."""
-        return Cell(
-            task="throughput",
-            block=self.spec.name,
-            family=self.family.name,
-            family_options=self.family.options,
-            depth=DEPTH,
-            width=self.width(),
-            nominal_width=self.width(),
-            batch_size=BATCH,
-            dtype=self.family.dtype or "float32",
-        )
 
 
 def check_block(name: str | type[Block], *, in_families: Sequence[AnyLayer] = ("*",)) -> list[CheckResult]:
@@ -127,11 +90,12 @@ def check_results(subject: Subject) -> Iterator[CheckResult]:
     for check in CHECKS:
         label = check.__name__.replace("_", " ")
         try:
-            note = check(subject)
+            with seeded(0):
+                note = check(subject)
         except ContractBroken as broken:
             yield CheckResult(label, subject.family.name, str(broken))
         except USER_ERRORS as error:  # an error in the block's own code is a result as well
-            yield CheckResult(label, subject.family.name, f"raised {type(error).__name__}: {error}".partition("\n")[0])
+            yield CheckResult(label, subject.family.name, words_of(error))
         else:
             yield CheckResult(label, subject.family.name, None, note)
             continue
@@ -140,15 +104,23 @@ def check_results(subject: Subject) -> Iterator[CheckResult]:
 
 
 def keeps_shape(subject: Subject) -> None:
-    """The output has the input's shape, and all its numbers are finite."""
-    x = subject.example()
-    y = subject.stack()(x)
-    if not isinstance(y, Tensor):
-        raise ContractBroken(f"the stack returns a {type(y).__name__}; build_leave must return the stream")
-    if y.shape != x.shape:
-        raise ContractBroken(f"the stack turns {tuple(x.shape)} into {tuple(y.shape)}; a block must preserve the shape")
-    if not torch.isfinite(y).all():
-        raise ContractBroken("the output has numbers that are not finite at a standard-normal input")
+    """In a training step and in evaluation, the output has the input's shape, and all its numbers are finite."""
+    stack = subject.stack()
+    for mode in (True, False):
+        x = subject.example()
+        y = stack.train(mode)(x)
+        if not isinstance(y, Tensor):
+            raise ContractBroken(f"the stack returns a {type(y).__name__}; build_leave must return the stream")
+        if y.shape != x.shape:
+            raise ContractBroken(
+                f"the stack turns {tuple(x.shape)} into {tuple(y.shape)}; a block must preserve the shape"
+            )
+        if not torch.isfinite(y).all():
+            raise ContractBroken("the output has numbers that are not finite at a standard-normal input")
+        if not torch.equal(x, subject.example()):
+            raise ContractBroken(IN_PLACE)
+        if mode and y.requires_grad:
+            y.sum().backward()
 
 
 def keeps_dtype(subject: Subject) -> None:
@@ -179,8 +151,8 @@ def counts_flops(subject: Subject) -> None:
     x, width, counted = subject.example(), subject.width(), []
     for depth in (2, 3):
         stack = subject.stack(depth=depth)
-        with torch.no_grad():
-            counted.append(count_flops(partial(stack, x)))
+        with torch.no_grad():  # in evaluation, where no layer is left out at random
+            counted.append(count_flops(partial(stack.eval(), x)))
     declared = BATCH * subject.spec.layer_flops(subject.family, width, x.numel() // (BATCH * width))
     if counted[1] - counted[0] != declared:
         raise ContractBroken(
@@ -200,7 +172,7 @@ def registers_once(subject: Subject) -> None:
 
     handle = register_module_parameter_registration_hook(note)
     try:
-        stack(subject.example()).sum().backward()
+        stack(subject.example())
     finally:
         handle.remove()
     if created:
@@ -212,64 +184,84 @@ def registers_once(subject: Subject) -> None:
 
 
 def trains_everything(subject: Subject) -> None:
-    """After two steps every parameter has changed (two, because a scale of 0 gives its branch no gradient in the first;
-    in float64, because the second is small then). Which parameters of a user's layer are trained is its own matter."""
+    """Within some steps every parameter has a gradient (a scale of 0 gives its branch none in the first, and a random
+    block leaves out layers). Which parameters of a user's layer are trained is its own matter."""
     dtype = subject.dtype if subject.own else torch.float64
     stack = subject.stack().to(dtype)
     of_user = {id(parameter) for layer in own_layers(stack) for parameter in layer.parameters()}
-    start = {name: parameter.detach().clone() for name, parameter in stack.named_parameters()}
+    still = {name: one for name, one in stack.named_parameters() if id(one) not in of_user}
     optimiser = torch.optim.SGD(stack.parameters(), lr=0.05)
     x, target = subject.example().to(dtype), subject.example(seed=1).to(dtype)
-    for _ in range(2):
+    for _ in range(STEPS):
         optimiser.zero_grad()
-        ((stack(x) - target) ** 2).mean().backward()
+        loss = ((stack(x) - target) ** 2).mean()
+        if loss.requires_grad:
+            loss.backward()
         optimiser.step()
-    still = [
-        name
-        for name, parameter in stack.named_parameters()
-        if id(parameter) not in of_user and torch.equal(parameter, start[name])
-    ]
-    if still:
-        raise ContractBroken(f"no gradient moved {', '.join(still[:3])}; use every part in forward, and detach nothing")
+        still = {name: one for name, one in still.items() if one.grad is None or not one.grad.any()}
+        if not still:
+            return
+    raise ContractBroken(f"no gradient moves {', '.join([*still][:3])}; use every part in forward, and detach nothing")
 
 
-def keeps_items_apart(subject: Subject) -> None:
-    """In evaluation mode an item's output does not depend on the other items of its batch."""
-    x, stack = subject.example(), subject.stack()
-    changed = x.clone()
-    changed[0] = subject.example(seed=1)[0]
-    outputs = []
-    for batch in (x, changed):
-        # random numbers of a forward pass, and state between two, are not checked here
-        with seeded(0), torch.no_grad():
-            twin = subject.stack()  # built again: a user's layer may hold what cannot be copied
-            twin.load_state_dict(stack.state_dict())
-            outputs.append(twin.eval()(batch)[1:])
-    y, z = outputs
-    if not torch.allclose(y, z, rtol=1e-3, atol=1e-5):
-        worst = float((y - z).abs().max())
+def takes_other_sizes(subject: Subject) -> None:
+    """One network runs at an odd multiple of the least width, with another batch, and sequences of another length."""
+    step = subject.spec.step(subject.family)
+    width = subject.family.nearest_width(step * (WIDTH // step + 1 | 1))
+    stack = subject.stack(width=width)
+    try:
+        stack(subject.example(width=width))
+        if not subject.own:
+            stack(subject.family.example(OTHER_BATCH, width, seq_len=OTHER_STEPS)).sum().backward()
+    except USER_ERRORS as error:
         raise ContractBroken(
-            f"another first item changes the others' outputs by up to {worst:.3g}; do not mix items of a batch"
-        )
+            f"width {width}, batch {OTHER_BATCH}: use the sizes of x, or declare width_step: {words_of(error)}"
+        ) from None
+
+
+def changes_dimension(subject: Subject) -> str | None:
+    """A layer doubles the features and, in an image, takes every second pixel. A block may refuse by ``BadInput``."""
+    if subject.own:
+        return None
+    family, width = subject.family, subject.width()
+    stages = [(1, width), (2, 2 * width, 2 if family.kind == "image" else 1)]
+    try:
+        build(subject.spec.name, family, stages=stages, change="pad", seed=0)(subject.example())
+    except BadInput as refusal:
+        return f"refuses a change of dimension: {refusal}"
+    except USER_ERRORS as error:
+        raise ContractBroken(
+            "a change of dimension fails: use site.in_width before H, and site.family.carry(site) on x: "
+            f"{words_of(error)}"
+        ) from None
+    return None
 
 
 def is_deterministic(subject: Subject) -> None:
     """One seed gives one network, and in evaluation mode one input gives one output."""
     x = subject.example()
     first, second = subject.stack(seed=3).eval(), subject.stack(seed=3).eval()
-    y = first(x)
-    if not torch.equal(y, second(x)):
+    y, other, again = (_output(one, x) for one in (first, second, first))
+    if not torch.equal(y, other):
         raise ContractBroken("two networks of one seed differ; draw random numbers from torch's generator only")
-    if not torch.equal(y, first(x)):
+    if not torch.equal(y, again):
         raise ContractBroken("one input gives two outputs in evaluation mode; store no state between calls")
+    if not torch.equal(y, _output(first, x, seed=1)):
+        raise ContractBroken("evaluation draws random numbers; draw where self.training is true")
 
 
 def saves_state(subject: Subject) -> None:
     """A network of another seed gives the same output once it has loaded the state dictionary."""
     saved, fresh = subject.stack(seed=1).eval(), subject.stack(seed=2).eval()
     fresh.load_state_dict(saved.state_dict())
-    if not torch.equal(saved(subject.example()), fresh(subject.example())):
+    if not torch.equal(_output(saved, subject.example()), _output(fresh, subject.example())):
         raise ContractBroken("state_dict does not hold all that decides the output; register parameters and buffers")
+
+
+def _output(stack: nn.Module, x: Tensor, seed: int = 0) -> Tensor:
+    with all_seeded(seed):
+        y: Tensor = stack(x)
+    return y
 
 
 def compiles(subject: Subject) -> str | None:
@@ -282,8 +274,9 @@ def compiles(subject: Subject) -> str | None:
     compiled: Any = torch.compile(stack, backend="aot_eager", fullgraph=subject.family.one_graph)
     outcomes = []
     for run in (stack, compiled):
-        y = run(x)
-        gradients = torch.autograd.grad(y.square().mean(), trained, materialize_grads=True)
+        y = _output(run, x)  # a random block draws the same numbers
+        loss = y.square().mean()
+        gradients = torch.autograd.grad(loss, trained, materialize_grads=True) if loss.requires_grad else ()
         outcomes.append([y, *gradients])
     torch.compiler.reset()
     for eager, graph in zip(*outcomes, strict=True):
@@ -302,7 +295,7 @@ def batches(subject: Subject) -> str | None:
             together = Stacked(stacks, lambda stack, x: stack(x), [x])(x)
     except NotStackable as reason:
         raise ContractBroken(
-            "two networks cannot run as one; correct this, or register the block with vmap=False: "
+            "two networks cannot run as one; correct this, or register it with vmap=False: "
             + str(reason).partition("\n")[0]
         ) from None
     for index, stack in enumerate(stacks):
@@ -323,12 +316,21 @@ def reads_no_later_step(subject: Subject) -> str | None:
 
 
 def carries_signal(subject: Subject) -> str:
-    """The change in size of signal and gradient over 50 untrained layers: a note, without a verdict."""
+    """The change in size of signal and gradient over 50 untrained layers: a note, without a verdict, unless it is
+    infinite and that of the sum x + H(x) is not."""
+    signal, gradient = growth(subject)
+    if math.isinf(signal + gradient) and not math.isinf(sum(growth(Subject(blocks.get("residual"), subject.family)))):
+        raise ContractBroken(f"{SIGNAL_DEPTH} untrained layers reach infinity, unlike those of residual; scale H or x")
+    return f"{SIGNAL_DEPTH} layers: signal {_ratio_text(signal)}, gradient {_ratio_text(gradient)}"
+
+
+def growth(subject: Subject) -> tuple[float, float]:
+    """The sizes of signal and gradient after many layers, relative to those before."""
     stack = subject.stack(width=SIGNAL_WIDTH, depth=SIGNAL_DEPTH)
     x = subject.example(width=SIGNAL_WIDTH).requires_grad_()
     y = stack(x)
     (gradient,) = torch.autograd.grad(y, x, torch.randn(y.shape, generator=torch.Generator().manual_seed(2)).to(y))
-    return f"{SIGNAL_DEPTH} layers: signal {_ratio_text(_size(y) / _size(x))}, gradient {_ratio_text(_size(gradient))}"
+    return _size(y) / _size(x), _size(gradient)
 
 
 def _ratio_text(ratio: float) -> str:
@@ -355,7 +357,12 @@ CHECKS: tuple[Callable[[Subject], str | None], ...] = (
     counts_flops,
     registers_once,
     trains_everything,
+    passes_gradients,
+    evaluates,
     keeps_items_apart,
+    finds_the_features,
+    takes_other_sizes,
+    changes_dimension,
     reads_no_later_step,
     is_deterministic,
     saves_state,

@@ -24,7 +24,7 @@ def matched_width(
     """The width of ``spec``'s layers whose cost is nearest to plain's at ``nominal``; for plain itself, ``nominal``.
 
     ``match`` is the cost: ``params`` or ``flops`` per layer, or ``width`` (the width itself). Widths are multiples of
-    the family's ``width_step`` and of ``snap``. Where no multiple of ``snap`` has a cost within 5 % of plain's,
+    the block's ``step`` and of ``snap``. Where no multiple of ``snap`` has a cost within 5 % of plain's,
     ``snap`` is halved. Raises ``BadInput`` where plain cannot have the nominal width, or costs nothing.
 
     >>> matched_width(blocks.get("highway"), make_family("dense"), 71, "params")  # 5,112 and 5,100 parameters
@@ -35,10 +35,10 @@ def matched_width(
         return nominal
     cost = layer_cost(spec, family, match, positions)
     budget = plain_cost(family, nominal, match, positions)
-    width = _nearest(cost, budget, math.lcm(family.width_step, snap))
+    width = _nearest(cost, budget, math.lcm(spec.step(family), snap))
     while snap > 1 and abs(cost(width) / budget - 1) > TOLERANCE:
         snap //= 2
-        width = _nearest(cost, budget, math.lcm(family.width_step, snap))
+        width = _nearest(cost, budget, math.lcm(spec.step(family), snap))
     return width
 
 

@@ -189,9 +189,11 @@ def build_body(
     ``in_width`` is not its width.
 
     With ``plain`` every stage maps stream to stream, so that a layer or a pool can follow it. Otherwise the blocks'
-    state is passed on from the first stage to the last. Raises ``BadInput`` for a family that the block cannot join.
+    state is passed on from the first stage to the last. Raises ``Incompatible`` for a family or a width that the block
+    cannot have.
     """
-    spec.check_family(family)
+    for stage in stages:
+        spec.check_family(family, stage.width, Incompatible)
     total = sum(stage.depth for stage in stages)
     parts: list[nn.Module] = []
     width, first = in_width or stages[0].width, 0

@@ -14,14 +14,13 @@ from torch import Tensor, nn
 
 from highway_bench.block_check import (
     CHECKS,
-    ContractBroken,
-    Subject,
     check_block,
     check_results,
     compiles,
     counts_flops,
     reads_no_later_step,
 )
+from highway_bench.block_probe import ContractBroken, Subject
 from highway_bench.blocks import Block, Start, blocks, register_block
 from highway_bench.data import make_dataset
 from highway_bench.errors import UnknownName
@@ -34,18 +33,19 @@ ALL = {check.__name__.replace("_", " ") for check in CHECKS}
 
 
 class Sound(Block):
-    """y = x + H(x): meets the contract; the others differ from it in one respect."""
+    """y = x + H(x): meets the contract; the others differ from it in one respect, where the dimension stays."""
 
     def __init__(self, site: Site) -> None:
         super().__init__()
         self.transform = site.family.transform(site)
+        self.carry = site.family.carry(site)
         self.prepare(site)
 
     def prepare(self, site: Site) -> None:
         """Make what else the block has."""
 
     def forward(self, x: Any) -> Any:
-        return x + self.transform(x)
+        return self.carry(x) + self.transform(x)
 
 
 def computing(name: str, compute: Callable[[Any, Any], Any]) -> type[Block]:
@@ -53,7 +53,7 @@ def computing(name: str, compute: Callable[[Any, Any], Any]) -> type[Block]:
 
     class Computing(Sound):
         def forward(self, x: Any) -> Any:
-            return compute(self.transform, x)
+            return compute(self.transform, x) if isinstance(self.carry, nn.Identity) else super().forward(x)
 
     Computing.__name__ = name
     return Computing
@@ -73,23 +73,99 @@ class Rounds(nn.Module):
 class Gated(Block):
     """Sound by itself; registered below with a wrong count of gates."""
 
+    axis: int | None = None
+
     def __init__(self, site: Site) -> None:
         super().__init__()
         self.maps = site.family.maps(site, (Gate(),))
+        self.carry = site.family.carry(site)
 
     def forward(self, x: Tensor) -> Tensor:
         h, t = self.maps(x)
-        return torch.lerp(x, h, torch.sigmoid(t))
+        return torch.lerp(self.carry(x), h, torch.sigmoid(t) if self.axis is None else t.softmax(self.axis))
+
+
+class MeansFeaturesByAxisOne(Gated):
+    """Its softmax is over features in a vector and an image, and over steps in a sequence."""
+
+    axis = 1
+
+
+class MeansFeaturesByTheLastAxis(Gated):
+    """Over features in a vector and a sequence, and over a row of pixels in an image."""
+
+    axis = -1
+
+
+class SwapsHalves(Sound):
+    def prepare(self, site: Site) -> None:
+        self.axis, self.half = site.family.feature_axis, site.width // 2
+
+    def forward(self, x: Any) -> Any:
+        first, second = self.transform(x).split(self.half, self.axis)
+        return self.carry(x) + torch.cat((second, first), self.axis)
+
+
+class NormOfTheWrongWidth(Sound):
+    def prepare(self, site: Site) -> None:
+        self.norm = site.family.norm(site.width)  # not in_width
+
+    def forward(self, x: Any) -> Any:
+        return self.carry(x) + self.transform(self.norm(x))
+
+
+class DetachesTheNormed(Sound):
+    def prepare(self, site: Site) -> None:
+        self.norm = site.family.norm(site.in_width)
+
+    def forward(self, x: Any) -> Any:
+        return self.carry(x) + self.transform(self.norm(x.detach()))
+
+
+class ZeroInEvaluation(Sound):
+    def forward(self, x: Any) -> Any:
+        return super().forward(x) * (1.0 if self.training else 0.0)
+
+
+class NoBranchInEvaluation(Sound):
+    def forward(self, x: Any) -> Any:
+        return self.carry(x) + self.transform(x) * (1.0 if self.training else 0.0)
+
+
+class Drops(Sound):
+    """Leaves out branches at random, in evaluation too."""
+
+    def forward(self, x: Any) -> Any:
+        h = self.transform(x)
+        return self.carry(x) + h * (torch.rand(h.shape) < self.kept()).to(h.dtype)
+
+    def kept(self) -> float:
+        return 0.5
+
+
+class DropsInTraining(Drops):
+    def kept(self) -> float:
+        return 0.5 if self.training else 1.1
+
+
+class HardGate(Gated):
+    """Sound: its gate is 0 or 1, with the gradient of a sigmoid (arXiv:1308.3432)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, t = self.maps(x)
+        soft = torch.sigmoid(t)
+        return self.carry(x) + h * ((t > -1).to(h.dtype) + soft - soft.detach())
 
 
 class GateMadeInForward(Sound):
     """The fault of a public BiLSTM highway code: each call makes its gate anew, so it never learns."""
 
     def forward(self, x: Any) -> Any:
+        h, x = self.transform(x), self.carry(x)
         gate = nn.Linear(x.shape[-1], x.shape[-1], dtype=x.dtype)
         nn.init.zeros_(gate.weight)
         nn.init.zeros_(gate.bias)
-        return torch.lerp(x, self.transform(x), torch.sigmoid(gate(x)))
+        return torch.lerp(x, h, torch.sigmoid(gate(x)))
 
 
 class NeverUses(Sound):
@@ -101,10 +177,10 @@ class Ties(Sound):
     """One scale under two names, which ``torch.func`` knows under the first only."""
 
     def prepare(self, site: Site) -> None:
-        self.scale = self.same = nn.Parameter(torch.ones(site.width))
+        self.scale = self.same = nn.Parameter(torch.ones(()))
 
     def forward(self, x: Any) -> Any:
-        return x + self.transform(x * self.scale) * self.same
+        return self.carry(x) + self.transform(x * self.scale) * self.same
 
 
 class DrawsElsewhere(Sound):
@@ -114,7 +190,7 @@ class DrawsElsewhere(Sound):
         self.register_buffer("scale", torch.tensor(random.random()))
 
     def forward(self, x: Any) -> Any:
-        return x + self.transform(x) * self.scale.to(x.dtype)
+        return self.carry(x) + self.transform(x) * self.scale.to(x.dtype)
 
 
 class CountsCalls(Sound):
@@ -132,13 +208,13 @@ class ForgetsItsScale(Sound):
         self.scale = float(torch.rand(()))
 
     def forward(self, x: Any) -> Any:
-        return x + self.transform(x) * self.scale
+        return self.carry(x) + self.transform(x) * self.scale
 
 
 class Branches(Sound):
     def forward(self, x: Any) -> Any:
         weight = next(self.transform.parameters()).detach()
-        return super().forward(x) if float(weight.sum()) > 0 else x - self.transform(x)
+        return super().forward(x) if float(weight.sum()) > 0 else self.carry(x) - self.transform(x)
 
 
 class Leaves(Sound):
@@ -152,6 +228,11 @@ ReadsTheNextStep = computing("ReadsTheNextStep", lambda h, x: x + h(x) + x.roll(
 DividesByZero = computing("DividesByZero", lambda h, x: (x + h(x)) / 0)
 ForgetsToLeave = computing("ForgetsToLeave", lambda h, x: (x[0] if isinstance(x, tuple) else x + h(x),))
 MixesItems = computing("MixesItems", lambda h, x: x - x.mean(0) + h(x - x.mean(0)))
+DetachesItsInput = computing("DetachesItsInput", lambda h, x: x + h(x.detach()))
+Explodes = computing("Explodes", lambda h, x: 10 * (x + h(x)))
+Overwrites = computing("Overwrites", lambda h, x: x.add_(h(x)))
+OverwritesH = computing("OverwritesH", lambda h, x: x + (y := h(x).sigmoid()) * y.mul_(2))
+ForgetsToCarry = type("ForgetsToCarry", (Sound,), {"forward": lambda self, x: x + self.transform(x)})
 Detaches = computing("Detaches", lambda h, x: x + h(x).detach() + 0 * h(x))
 
 FAULTS = [  # a block, the checks that it breaks, and what is said of it
@@ -162,18 +243,40 @@ FAULTS = [  # a block, the checks that it breaks, and what is said of it
     (Gated, {"counts parameters", "counts flops"}, "3 layers of width 8 have 432 parameters, but"),
     (GateMadeInForward, {"counts flops", "registers once", "batches", "compiles"}, "move them to __init__"),
     (MixesItems, {"keeps items apart"}, "do not mix items"),
+    (DetachesItsInput, {"passes gradients"}, "no gradient passes through H to the layers before"),
+    (DetachesTheNormed, {"passes gradients"}, "do not detach its input"),
+    (ZeroInEvaluation, {"evaluates"}, "in evaluation the output does not depend on the input"),
+    (NoBranchInEvaluation, {"evaluates"}, "in evaluation the output does not depend on H"),
+    (
+        MeansFeaturesByAxisOne,
+        {"finds the features"},
+        "of sequences; use site.family.feature_axis",
+    ),
+    (MeansFeaturesByTheLastAxis, {"finds the features"}, "features of sequences and positions of images"),
+    (SwapsHalves, {"takes other sizes"}, "width 9, batch 3: use the sizes of x, or declare width_step: raised"),
+    (NormOfTheWrongWidth, {"changes dimension"}, "use site.in_width before H"),
+    (ForgetsToCarry, {"changes dimension"}, "site.family.carry(site) on x: raised RuntimeError"),
+    (Drops, {"is deterministic", "batches"}, "evaluation draws random numbers; draw where self.training is true"),
+    (DropsInTraining, {"batches"}, "register it with vmap=False: the network draws random numbers"),
+    (Explodes, {"carries signal"}, "50 untrained layers reach infinity, unlike those of residual"),
+    (Overwrites, {"keeps shape"}, "an in-place operation overwrites its input"),
+    (OverwritesH, {"keeps shape"}, "write x = x + y for x += y"),
     (NeverUses, {"trains everything", "batches"}, "joins.0.unused"),
-    (Detaches, {"counts flops", "trains everything"}, "no gradient moved"),
+    (Detaches, {"counts flops", "trains everything"}, "no gradient moves"),
     (DrawsElsewhere, {"is deterministic"}, "two networks of one seed differ"),
-    (Ties, {"batches"}, "register the block with vmap=False: parameters are shared"),
+    (Ties, {"batches"}, "register it with vmap=False: parameters are shared"),
     (CountsCalls, {"is deterministic", "batches", "compiles"}, "store no state between calls"),
     (ForgetsItsScale, {"saves state", "batches"}, "register parameters and buffers"),
-    (Branches, {"batches", "compiles"}, "raised"),
+    (Branches, {"batches", "compiles"}, "use torch.where for if, or register it with compile=False: raised"),
     (Leaves, {"carries signal"}, "raised SystemExit: 7"),
 ]
-PARAMETERS = {
-    NeverUses: lambda family, width, joins: joins * (width * width + width),
-    Ties: lambda family, width, joins: joins * width,
+ABOUT: dict[type[Block], dict[str, Any]] = {
+    NeverUses: {"extra_parameters": lambda family, width, joins: joins * (width * width + width)},
+    Ties: {"extra_parameters": lambda family, width, joins: joins},
+    MeansFeaturesByAxisOne: {"gates": 1},
+    MeansFeaturesByTheLastAxis: {"gates": 1},
+    NormOfTheWrongWidth: {"norms": 1},
+    DetachesTheNormed: {"norms": 1},
 }
 
 
@@ -187,7 +290,7 @@ def block(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     ("block", "breaks", "says"),
-    [((cls, {"extra_parameters": PARAMETERS.get(cls)}), breaks, says) for cls, breaks, says in FAULTS],
+    [((cls, ABOUT.get(cls, {})), breaks, says) for cls, breaks, says in FAULTS],
     ids=[cls.__name__ for cls, _, _ in FAULTS],
     indirect=["block"],
 )
@@ -231,6 +334,26 @@ def test_the_first_start_is_whole_wherever_none_is_named(block: str) -> None:
     assert torch.equal(*weights)
     assert torch.allclose(weights[0] @ weights[0].T, 2 * torch.eye(8), atol=1e-5)
     assert not torch.equal(next(build("plain", "dense", width=8, depth=2, seed=0).parameters()), weights[0])
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        (HardGate, {"gates": 1}),
+        (DropsInTraining, {"vmap": False}),
+        (MeansFeaturesByTheLastAxis, {"gates": 1, "families": ("dense*", "bilstm")}),
+    ],
+    indirect=True,
+)
+def test_what_looks_like_a_fault_and_is_none(block: str) -> None:
+    """A gradient that is not that of the function, random numbers, which compiled and eager draw alike, and an axis
+    that is right in all families that the block is for."""
+    assert [one for one in check_block(block, in_families=["dense", "bilstm"]) if one.problem] == []
+
+
+@pytest.mark.parametrize("block", [(SwapsHalves, {"width_step": 2})], indirect=True)
+def test_a_width_step_is_kept(block: str) -> None:
+    assert [one for one in check_block(block, in_families=["dense", "attention"]) if one.problem] == []
 
 
 @pytest.mark.parametrize("block", [(Sound, {})], indirect=True)

@@ -1,6 +1,8 @@
 """Blocks: how a layer's input and transform are connected. One block per file; ``blocks`` is the registry."""
 
 from highway_bench.blocks.base import (
+    PUBLISHED,
+    SCALED_BRANCH,
     Block,
     BlockGroup,
     BlockSpec,
@@ -13,6 +15,8 @@ from highway_bench.blocks.base import (
 )
 
 __all__ = [
+    "PUBLISHED",
+    "SCALED_BRANCH",
     "Block",
     "BlockGroup",
     "BlockSpec",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Literal, TypeVar
 
 from torch import nn
@@ -85,13 +86,16 @@ class BlockSpec:
 
     ``gates`` and ``norms`` count what one connection takes from its family, ``leave_norms`` what ``build_leave`` takes
     after the last layer. ``extra_parameters(family, width, joins)`` counts the parameters beyond these of a stack of
-    ``joins`` connections, ``extra_flops`` in the same way the FLOP of its matrix products for one position. Together
-    they are the closed form that tests compare the built network with, and by which widths are matched.
+    ``joins`` connections, ``extra_flops`` in the same way the FLOP of its matrix products for one position; a fourth
+    argument gets the number of positions. Together they are the closed form that tests compare the built network with,
+    and by which widths are matched.
 
     ``starts`` are the ways in which the block may begin, at most two; the first is that of its default options.
     ``evidence`` says where the equation and its start are from, ``init_state`` what the first start makes of a stack.
     ``sublayers`` is the least number of transforms a layer with which the block differs from all others.
-    ``needs`` names a family whose transform must be among those of a layer, such as ``attention``.
+    ``needs`` names a family whose transform must be among those of a layer, such as ``attention``; ``families`` are the
+    names, with wildcards, of those that the block is for. With a ``width_step`` of k, a k-th of each width is one that
+    the family takes. Plans leave out other families and widths, and say so.
 
     ``group`` decides who measures it. ``core``: every profile, and the history over its whole grid. ``modern``: the
     profiles that name this group, and other profiles where it is selected. ``control``, a control of one experiment
@@ -110,12 +114,14 @@ class BlockSpec:
     norms: int = 0
     leave_norms: int = 0
     extra_parameters: Callable[[Family, int, int], int] | None = None
-    extra_flops: Callable[[Family, int, int], int] | None = None
+    extra_flops: Callable[..., int] | None = None
     starts: tuple[Start, ...] = (PUBLISHED,)
     evidence: EvidenceKind = "ours"
     init_state: InitState = "mix"
     sublayers: int = 1
     needs: str | None = None
+    families: tuple[str, ...] = ("*",)
+    width_step: int = 1
     order: int | None = None
     group: BlockGroup = "own"
     baseline: bool = False
@@ -148,18 +154,26 @@ class BlockSpec:
             part.transform_flops(width, positions) + self.gates * part.gate_flops(width, positions)
             for part in family.sublayers
         )
-        return maps + positions * _of_one_layer(self.extra_flops, family, width)
+        return maps + positions * _of_one_layer(self.extra_flops, family, width, positions)
 
-    def refusal(self, family: Family) -> str | None:
-        """Why the block cannot join ``family``, in one line; ``None`` where it can."""
-        if self.needs is None or any(part.name == self.needs for part in family.sublayers):
-            return None
-        return f"block {self.name!r} needs the transform of family {self.needs!r}, which {family.name!r} does not have"
+    def step(self, family: Family) -> int:
+        """The number that the block's widths in ``family`` are multiples of."""
+        return self.width_step * family.width_step
 
-    def check_family(self, family: Family) -> None:
-        """Raise ``BadInput`` for a family that the block cannot join."""
-        if (refusal := self.refusal(family)) is not None:
-            raise BadInput(refusal)
+    def refusal(self, family: Family, width: int | None = None) -> str | None:
+        """Why the block cannot join ``family``, or not at ``width``, in a few words; ``None`` where it can."""
+        if not any(fnmatchcase(family.name, one) for one in self.families):
+            return f"it is for families {', '.join(self.families)}"
+        if self.needs is not None and all(part.name != self.needs for part in family.sublayers):
+            return f"it needs the transform of family {self.needs!r}"
+        if self.width_step > 1 and width is not None and width % self.step(family):
+            return f"it needs a width that {self.step(family)} divides, not {width}"
+        return None
+
+    def check_family(self, family: Family, width: int | None = None, error: type[BadInput] = BadInput) -> None:
+        """Raise ``error`` for a family, or a width in it, that the block cannot have."""
+        if (refusal := self.refusal(family, width)) is not None:
+            raise error(f"block {self.name!r} cannot join {family.name!r}: {refusal}")
 
     def start(self, name: str) -> Start:
         """The start called ``name``; raises ``UnknownName`` for one that the block does not have."""
@@ -187,12 +201,12 @@ class BlockSpec:
             raise BadInput(f"block {self.name!r} has no option {', '.join(unknown)}; {has}")
 
 
-def _of_one_layer(count: Callable[[Family, int, int], int] | None, family: Family, width: int) -> int:
-    """What ``count`` grows by from one layer to two."""
+def _of_one_layer(count: Callable[..., int] | None, family: Family, width: int, *more: int) -> int:
+    """What ``count`` grows by from one layer to two; it gets ``more`` where it takes that."""
     if count is None:
         return 0
-    joins = len(family.sublayers)
-    return count(family, width, 2 * joins) - count(family, width, joins)
+    joins, more = len(family.sublayers), more[: len(inspect.signature(count).parameters) - 3]
+    return count(family, width, 2 * joins, *more) - count(family, width, joins, *more)
 
 
 blocks: Registry[BlockSpec] = Registry("block", package="highway_bench.blocks", group="highway_bench.blocks")

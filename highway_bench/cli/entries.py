@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -311,18 +312,28 @@ def check(
         raise typer.Exit(1 if problems else 0)
     sys.stdout.flush()
     if problems:
-        raise CheckFailed(f"{name} fails {len(problems)} of {len(results)} checks ({seconds:.0f} s)")
+        faults = len({fault_of(result) for result in problems})
+        raise CheckFailed(f"{name} fails: faults {faults}, {seconds:.0f} s")
+    also = "".join(f" --plugin {one}" for one in plugin or [])
     typer.echo(f"\n{name} meets the contract: {len(results)} checks in {len(chosen)} families, {seconds:.0f} s")
+    typer.echo(
+        f"Its equation is not checked. Next: highway-bench run --profile smoke --block plain --block {name}{also}"
+    )
 
 
 def checked(name: str, results: Sequence[CheckResult]) -> Iterator[Printed]:
-    """The problems and the notes, each with the families that have it."""
-    for title, text_named, head in (("Broken", "problem", "what to correct"), ("Noted", "note", "note")):
-        families: dict[tuple[str, str], list[str]] = {}
+    """The problems and the notes, each with the families that have it; a fault's text is that in the first of them."""
+    for title, head in (("Broken", "what to correct"), ("Noted", "note")):
+        same: dict[object, list[CheckResult]] = {}
         for one in results:
-            text = getattr(one, text_named)
-            if text is not None and (text_named == "problem" or one.problem is None):
-                families.setdefault((one.check, text), []).append(one.family)
-        if families:
-            rows = [(check, text, ", ".join(names)) for (check, text), names in families.items()]
+            if one.problem if title == "Broken" else one.note:
+                same.setdefault(fault_of(one) if one.problem else (one.check, one.note), []).append(one)
+        if same:
+            rows = [(a[0].check, a[0].problem or a[0].note, ", ".join(one.family for one in a)) for a in same.values()]
             yield text_table(f"{title}: {name}", ["check", head, "families"], rows)
+
+
+def fault_of(result: CheckResult) -> tuple[str, str]:
+    """What the results of one fault have in common: the check, and its words without numbers and what torch adds."""
+    said, raised, error = str(result.problem).partition("raised ")
+    return result.check, re.sub(r"[\d.,e+-]+", "#", said) + raised + error.partition(":")[0]

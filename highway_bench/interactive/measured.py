@@ -16,7 +16,7 @@ from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.families import make_family
 from highway_bench.frames.results import Results
-from highway_bench.frames.rows import Runs, plain
+from highway_bench.frames.rows import Runs, plain, rows_of
 from highway_bench.measure.paired import leaders
 from highway_bench.measure.statistics import log10_interval
 from highway_bench.network import build
@@ -243,10 +243,10 @@ class MeasuredRows(ShowsTables):
         cells, rows = self.stored["digest"].nunique(), len(self.stored)
         counts = f"{counted(cells, 'cell')}, {rows:,} rows{f'; {self.note}' if self.note else ''}"
         lost = self.stored[self.stored["status"].isin(FAILURES) | self.stored["status"].eq(Status.SKIPPED)]
-        why = lost.drop_duplicates("digest").groupby(["status", "message"], observed=True).size()
+        why = lost.drop_duplicates("digest").groupby(["status", "message"], observed=True).size().reset_index(name="n")
         return [
             counts,
-            *(f"{counted(n, 'cell')} {status}: {message}" for (status, message), n in why.head(FEW).items()),
+            *(f"{counted(row['n'], 'cell')} {row['status']}: {row['message']}" for row in rows_of(why.head(FEW))),
         ]
 
     def _table(self, name: str) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from highway_bench.errors import USER_ERRORS, BadInput, near_names
 from highway_bench.families import Family, Site, families, make_family
 from highway_bench.plan.expand import (
     block_options,
+    given_sizes,
     grid_blocks,
     grid_families,
     grid_family_names,
@@ -56,13 +57,12 @@ def check_grids(grids: Sequence[Grid], selection: Selection) -> None:
 
 
 def check_families(grids: Sequence[Grid], selection: Selection) -> None:
-    """Raise ``BadInput`` for a block that the selection names in full and that no chosen family can have."""
+    """Raise ``BadInput`` for a block that the selection names in full and that no chosen family or width can have."""
     for spec in (blocks.get(name) for name in selection.block if name in blocks):
-        if spec.needs is not None:
-            having = [grid for grid in grids if spec.name in grid_blocks(grid, selection)]
-            every = [family for grid in having for family in grid_families(grid, selection)]
-            if every and all(spec.refusal(family) for family in every):
-                spec.check_family(every[0])
+        having = [grid for grid in grids if spec.name in grid_blocks(grid, selection)]
+        every = [size for grid in having for size in given_sizes(grid, selection)]
+        if every and all(spec.refusal(*size) for size in every):
+            spec.check_family(*every[0])
 
 
 def check_block_and_family_options(grids: Sequence[Grid], selection: Selection) -> None:

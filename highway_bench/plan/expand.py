@@ -64,7 +64,7 @@ def expand(grid: Grid, selection: Selection, trained: dict[tuple[str, str], Any]
             threads=selection.threads or grid.threads or cores() if task.alone else 1,
         )
         template = pinned(template)
-        names = [name for name in options if joins(name, family) or is_named(name, family, selection)]
+        names = [name for name in options if joins(name, family) or name in selection.block]
         lengths = wanted_lengths(grid, family)
         nominal_widths = [family.nearest_width(one) for one in wanted_widths(grid, selection, family)]
         widths = {}  # by sequence length, nominal width and block
@@ -87,6 +87,8 @@ def expand(grid: Grid, selection: Selection, trained: dict[tuple[str, str], Any]
             nominal_widths,
             names,
         ):
+            if blocks.get(name).refusal(family, widths[seq_len, nominal, name]) is not None:
+                continue
             for start in cell_starts(name, family, grid, options[name]):
                 cell = template.but(
                     block=name,
@@ -151,6 +153,15 @@ def wanted_lengths(grid: Grid, family: Family) -> Sequence[int | None]:
     return tuple(dict.fromkeys(length and family.example_positions(length)[0] for length in grid.seq_lens))
 
 
+def given_sizes(grid: Grid, selection: Selection) -> list[tuple[Family, int | None]]:
+    """The grid's families with the widths that every block has in them, or ``None`` where each has one of its own."""
+    return [
+        (family, family.nearest_width(width) if (selection.match or grid.match) == "width" else None)
+        for family in grid_families(grid, selection)
+        for width in wanted_widths(grid, selection, family)
+    ]
+
+
 def dtypes_of(family: Family, grid: Grid, selection: Selection) -> Sequence[str]:
     """The dtypes of the cells: that of a user's layer where it has one of its own, else the selection's or the grid's.
 
@@ -171,11 +182,6 @@ def joins(name: str, family: Family) -> bool:
     """Whether the block ``name`` can join ``family``, and differs from all others with so few transforms a layer."""
     spec = blocks.get(name)
     return len(family.sublayers) >= spec.sublayers and spec.refusal(family) is None
-
-
-def is_named(name: str, family: Family, selection: Selection) -> bool:
-    """Whether the selection names the block in full, and it can join ``family``."""
-    return name in selection.block and blocks.get(name).refusal(family) is None
 
 
 def cell_starts(name: str, family: Family, grid: Grid, options: Mapping[str, Any]) -> Sequence[StartName | None]:

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.execution.engines import AnyEngine
@@ -25,6 +27,7 @@ from highway_bench.plan.estimate import Estimate, estimate, shard
 from highway_bench.plan.expand import (
     chosen_kinds,
     expand,
+    given_sizes,
     grid_blocks,
     grid_families,
     wanted_widths,
@@ -257,7 +260,13 @@ def opened(store: AnyStore | None, *, read_only: bool = False) -> Iterator[Store
 def remarks_on(grids: Sequence[Grid], selection: Selection) -> tuple[str, ...]:
     """What is done with the users' layers and blocks of a plan, each in a sentence."""
     said: dict[str, None] = {}
+    left_out: dict[tuple[str, str], dict[str, None]] = {}
     for grid in grids:
+        specs = list(map(blocks.get, grid_blocks(grid, selection)))
+        for (family, width), spec in product(given_sizes(grid, selection), specs):
+            named = spec.group == "own" or spec.name in selection.block
+            if named and (refusal := spec.refusal(family, width)):
+                left_out.setdefault((spec.name, refusal), {})[family.name] = None
         for name in without_depth_aware(grid, selection):
             if len(grid_blocks(grid, selection)) > 1:
                 said[f"{name} has one start alone, so all others are measured at both of theirs"] = None
@@ -267,7 +276,8 @@ def remarks_on(grids: Sequence[Grid], selection: Selection) -> tuple[str, ...]:
                 nearest = family.nearest_width(width)
                 if nearest != width:
                     said[f"{family.name}: it does not take width {width}, and is measured at {nearest}"] = None
-    return tuple(said)
+    skipped = (f"{name} is left out of {', '.join(names)}: {why}" for (name, why), names in left_out.items())
+    return (*said, *skipped)
 
 
 def endings_of(rows: DataFrame, summary: Summary) -> list[Ending]:

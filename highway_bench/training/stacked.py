@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-DROPOUT = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 OF_MODULES = vars(nn.Module()).keys() - {"training"}  # attributes that every module has
 StatelessCall = Callable[..., Tensor]  # of(network, x, …): a function of a network and its inputs, for example the loss
 
@@ -52,7 +51,8 @@ class Stacked:
         except torch.OutOfMemoryError:  # not a matter of vmap
             raise
         except (RuntimeError, ValueError, TypeError) as error:  # TypeError: what a module holds cannot be copied
-            raise NotStackable(f"{type(error).__name__}: {error}") from error
+            drawn = "the network draws random numbers" if "randomness" in str(error) else None
+            raise NotStackable(drawn or f"{type(error).__name__}: {error}") from error
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor], *parts: Tensor) -> Tensor:
@@ -99,10 +99,6 @@ def why_not_stacked(network: nn.Module) -> str | None:
             return "torch's batching rule for nn.Embedding trains the row of its padding"
         if getattr(module, "track_running_stats", False):
             return "the network holds batch statistics"
-        if isinstance(module, DROPOUT) and module.p > 0:
-            return "the network draws random numbers"
-        if isinstance(module, nn.MultiheadAttention) and module.dropout > 0:
-            return "the network draws random numbers"
         for name, value in attributes(module):
             if isinstance(value, Tensor):
                 return f"the tensor {type(module).__name__}.{name} is not registered"

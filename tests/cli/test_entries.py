@@ -127,14 +127,22 @@ def test_chance_of_real_data(data_folder: Path, invoke: Any, monkeypatch: pytest
 
 
 def test_broken_contract(here: Path, invoke: Any) -> None:
-    """What ``check`` says of a gate that gets no gradient. A block that keeps the contract: see test_process."""
+    """What ``check`` says of a gate that gets no gradient: one row, with the families that have it."""
     text = block_text("bad-gate")
     assert "y: Tensor = x + h * t " in text
     (here / "bad_gate.py").write_text(text.replace("x + h * t ", "x + h * t.detach() "))
-    done = invoke("check bad-gate --plugin bad_gate.py --family mlp")
+    done = invoke("check bad-gate --plugin bad_gate.py --family mlp --family conv-pair")
     blocks.unregister("bad-gate")
     sys.modules.pop("bad_gate", None)
     assert done.exit_code == 1
-    assert "trains everything" in done.stdout
-    assert done.stderr.startswith("highway-bench: bad-gate fails ")
+    assert done.stdout.count("trains everything") == 1
+    assert "mlp, conv-pair" in done.stdout
+    assert done.stderr.startswith("highway-bench: bad-gate fails: faults ")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_kept_contract_and_the_next_step(invoke: Any) -> None:
+    done = invoke("check residual --family dense")
+    assert done.exit_code == 0
+    assert "residual meets the contract" in done.stdout
+    assert "Its equation is not checked. Next: highway-bench run --profile smoke --block plain" in done.stdout

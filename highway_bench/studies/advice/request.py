@@ -183,8 +183,9 @@ def requested(layer: AnyLayer, *, depth: int, minutes: float, **options: Any) ->
     """
     given = AdviceOptions.of(**options)
     check_depth(depth)
-    if not (isinstance(minutes, int | float) and math.isfinite(minutes) and minutes > 0):
-        raise BadInput(f"minutes must be a number above 0, not {minutes!r}")
+    limit: Any = minutes  # of whoever calls without types
+    if not (isinstance(limit, int | float) and 0 < limit < math.inf):
+        raise BadInput(f"minutes must be a number above 0, not {limit!r}")
     device = given.device or default_device()
     check_device(device)
     family, width = sized(layer, given.family_options, given.width)
