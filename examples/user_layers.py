@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 
@@ -32,14 +31,3 @@ class SelfAttention(nn.Module):
 def attention_and_mlp(width: int) -> tuple[nn.Module, nn.Module]:
     """Two modules, each of which gets a connection of its own."""
     return SelfAttention(width), nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
-
-
-class InHalf(nn.Module):
-    """A map that computes in bfloat16, and returns it: such a layer cannot be joined with its float32 input."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.map = nn.Linear(width, width).to(torch.bfloat16)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.tanh(self.map(x.to(torch.bfloat16)))

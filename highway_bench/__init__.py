@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test holds it equal t
     from highway_bench.studies.advice.answer import Advice as Advice
     from highway_bench.studies.advice.run import advise as advise
 
-__version__ = "0.3.0"
+__version__ = "0.3.1"
 
 _HOMES = {
     "Advice": "highway_bench.studies.advice.answer",

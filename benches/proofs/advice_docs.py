@@ -1,18 +1,15 @@
-"""The measured parts of docs/advice.md: makes its advices, and writes them between its marks.
+"""The measured part of docs/advice.md: makes its advice, and writes it between its marks.
 
 An advice that was made before is read from ``reports/advice``, and an interrupted one goes on.
 
-    nox -s proof -- advice-docs
-    nox -s proof -- advice-docs --only feed-forward --minutes 10
+    nox -s proof -- advice-docs --minutes 10
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from highway_bench.errors import BadInput
 from highway_bench.registry import make_importable
@@ -29,28 +26,9 @@ LAYERS = ROOT / "examples"
 OUT = ROOT / ADVICES
 MINUTES = 10.0
 
-Make = Callable[..., Advice]
-
-
-@dataclass(frozen=True)
-class Example:
-    """An advice in the document, under ``name``; ``refused`` are layers that cannot be joined."""
-
-    name: str
-    layer: str
-    depth: int
-    refused: bool = False
-
-    @property
-    def words(self) -> list[str]:
-        """The command, to be given in the folder of the layers."""
-        return ["highway-bench", "advise", self.layer, "--depth", str(self.depth)]
-
-
-EXAMPLES = (
-    Example("feed-forward", "user_layers:feed_forward", 24),
-    Example("refused", "user_layers:InHalf", 12, refused=True),
-)
+LAYER, DEPTH = "user_layers:feed_forward", 24
+PART = "feed-forward"
+"""The part of the document with the answer."""
 
 
 def marks(name: str) -> tuple[str, str]:
@@ -67,22 +45,10 @@ def with_part(text: str, name: str, lines: Iterable[str]) -> str:
     return f"{before}{begin}\n" + "\n".join(["", *lines, "", end]) + rest.partition(end)[2]
 
 
-def advice_lines(example: Example, make: Make) -> list[str]:
-    """The answer to ``example``, or the line that refuses it.
-
-    Raises ``BadInput`` if another one is refused, or this one for another reason, and ``SystemExit`` if a measurement
-    failed or this one is not refused.
-    """
-    try:
-        advice = make(example.layer, depth=example.depth, command=example.words)
-    except BadInput as error:
-        if not example.refused or " casts: " not in str(error):
-            raise
-        return [f"    highway-bench: {error}"]
-    if example.refused:
-        raise SystemExit(f"{example.name}: {example.layer} should be refused, and was not")
+def advice_lines(advice: Advice) -> list[str]:
+    """The answer with its table; raises ``SystemExit`` if a measurement failed."""
     if advice.exit_status:
-        raise SystemExit(f"{example.name}: {advice.notes[-1]}")
+        raise SystemExit(advice.notes[-1])
     answer = [line for text in advice.lines() for line in (f"> {text}", ">")][:-1]
     return [*answer, "", *shown_lines(finalists_table(advice)), "", " ".join([*advice.notes, measured_by(advice)])]
 
@@ -100,25 +66,19 @@ def measured_by(advice: Advice) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the parts that the arguments name, by default all."""
-    examples = {example.name: example for example in EXAMPLES}
+    """Write the part."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", action="append", choices=examples)
     parser.add_argument("--minutes", type=float, default=MINUTES)
-    given = parser.parse_args(arguments)
+    minutes = parser.parse_args(arguments).minutes
     make_importable(LAYERS)
-
-    def make(layer: str, **words: Any) -> Advice:
-        minutes = [] if given.minutes == MINUTES else ["--minutes", f"{given.minutes:g}"]
-        command = [*words.pop("command"), *minutes]
-        return advise(layer, minutes=given.minutes, out=OUT, progress=True, command=command, **words)
-
+    command = ["highway-bench", "advise", LAYER, "--depth", str(DEPTH)]
+    command += [] if minutes == MINUTES else ["--minutes", f"{minutes:g}"]
     try:
-        for name in given.only or examples:
-            lines = advice_lines(examples[name], make)
-            DOCUMENT.write_text(with_part(DOCUMENT.read_text(encoding="utf-8"), name, lines), encoding="utf-8")
+        advice = advise(LAYER, depth=DEPTH, minutes=minutes, out=OUT, progress=True, command=command)
     except BadInput as error:
         parser.exit(error.exit_status, f"{error}\n")
+    text = with_part(DOCUMENT.read_text(encoding="utf-8"), PART, advice_lines(advice))
+    DOCUMENT.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
