@@ -117,4 +117,4 @@ def request_of(record: Mapping[str, Any]) -> tuple[str, Request] | None:
 
 def keys_in(cells: Iterable[Cell]) -> frozenset[str]:
     """The keys of cells, and of those they need; the number of threads may be that of another machine's cores."""
-    return frozenset(cell.but(threads=1).key for cell in with_needs(cells))
+    return frozenset(cell.but(threads=1).identity for cell in with_needs(cells))

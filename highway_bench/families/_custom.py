@@ -105,7 +105,10 @@ class OwnFamily(Family):
 
     def example_positions(self, seq_len: int | None = None) -> tuple[int, ...]:
         positions = super().example_positions(seq_len)
-        return positions if self._takes(self.traits.width, positions) else self.traits.positions
+        return positions if seq_len or self._takes(self.traits.width, positions) else self.traits.positions
+
+    def nearest_length(self, length: int) -> int:
+        return length if self._takes(self.traits.width, (length,)) else self.traits.positions[0]
 
     def width_fault(self, width: int) -> str | None:
         """Why the layer takes no input of ``width``; ``None`` where it does."""

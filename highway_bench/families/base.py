@@ -26,6 +26,7 @@ from highway_bench.registry import FIRST_VERSION, Registry
 FamilyGroup = Literal["core", "variant"]
 
 EXAMPLE_STEPS = 32  # steps of an example sequence, by default
+FEW_STEPS = 5  # of a small example
 EXAMPLE_SIDE = 16  # pixels a side of an example image
 
 
@@ -134,6 +135,10 @@ class Family(ABC):
         """The width next to ``width`` that a user's layer takes. Other families refuse a width that does not fit."""
         return width
 
+    def nearest_length(self, length: int) -> int:
+        """``length``, or one that a user's layer of sequences takes."""
+        return length
+
     def input_fault(self, width: int, positions: Sequence[int]) -> str | None:
         """Why a user's layer takes no input of these ``positions`` (steps; or height and width), in words; ``None``
         where it does."""
@@ -158,7 +163,8 @@ class Family(ABC):
 
     def small_example(self, batch: int, width: int, *, generator: torch.Generator | None = None) -> Tensor:
         """An example of few positions, on which a stack is tried."""
-        return self.example(batch, width, seq_len=5, generator=generator)
+        length = self.nearest_length(FEW_STEPS) if self.kind == "sequence" else None
+        return self.example(batch, width, seq_len=length, generator=generator)
 
     def norm(self, features: int) -> nn.Module:
         """A norm over the features, and the pixels of an image, with gain and bias: 2 × ``features`` parameters."""

@@ -65,7 +65,7 @@ def expand(grid: Grid, selection: Selection, trained: dict[tuple[str, str], Any]
         )
         template = pinned(template)
         names = [name for name in options if joins(name, family) or name in selection.block]
-        lengths = wanted_lengths(grid, family)
+        lengths = wanted_lengths(grid, family, selection)
         nominal_widths = [family.nearest_width(one) for one in wanted_widths(grid, selection, family)]
         widths = {}  # by sequence length, nominal width and block
         for seq_len in lengths:
@@ -144,13 +144,13 @@ def wanted_widths(grid: Grid, selection: Selection, family: Family) -> Sequence[
     return selection.width or (grid.sizes(selection.device or default_device()).widths[family.kind],)
 
 
-def wanted_lengths(grid: Grid, family: Family) -> Sequence[int | None]:
-    """The lengths of sequences without data. A user's layer that takes one length alone gets that."""
+def wanted_lengths(grid: Grid, family: Family, selection: Selection) -> Sequence[int | None]:
+    """The lengths of sequences. Where none is selected, a user's layer gets ones that it takes."""
     if family.kind != "sequence":
         return (None,)
-    if grid.dataset:
+    if grid.dataset or selection.seq_len:
         return grid.seq_lens
-    return tuple(dict.fromkeys(length and family.example_positions(length)[0] for length in grid.seq_lens))
+    return tuple(dict.fromkeys(length and family.nearest_length(length) for length in grid.seq_lens))
 
 
 def given_sizes(grid: Grid, selection: Selection) -> list[tuple[Family, int | None]]:

@@ -47,7 +47,7 @@ def sentence(found: Sequence[Ranking], depth: int) -> str:
         where += f"At {one.depth}: " if where else ""
         if not one.take:
             return f"{where}Not known: no connection trains."
-        return f"{where}Take {one.take} ({one.trained[0]['start']} start). {how_sure(one)}."
+        return f"{where}Take {one.take} at this size ({one.trained[0]['start']} start). {how_sure(one)}."
     good = [{one.take, *one.as_good} for one in found]
     both = [name for name in (found[0].take, found[1].take, *found[0].as_good) if all(name in names for names in good)]
     at = f"{found[0].depth} and {found[1].depth}"
