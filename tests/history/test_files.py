@@ -45,7 +45,6 @@ def stored(paths: Paths) -> dict[str, bytes]:
     ("fields", "named"),
     [
         ({"results": []}, r"its results is \[\]"),
-        ({"params": None}, "its params is None"),
         ({"params": {}}, "machine"),
         ({"result_columns": None}, "its result_columns is None"),
         ({"result_columns": [["result"]], "results": {"b": [[1.0]]}}, ""),
@@ -61,7 +60,7 @@ def stored(paths: Paths) -> dict[str, bytes]:
 )
 def test_a_file_of_another_shape_is_one_line(write_point, tmp_path: Path, fields: dict[str, Any], named: str) -> None:
     path = write_point(tmp_path / "box", COMMIT, {}, **fields)
-    with pytest.raises(BadInput, match=f"is no result file of asv: .*{named}") as error:
+    with pytest.raises(BadInput, match=f"result file of asv: .*{named}") as error:
         read_result(path)
     assert "\n" not in str(error.value)
 
@@ -117,7 +116,7 @@ def test_a_missing_machine_entry(copy: Throwaway, box: Path) -> None:
 
 def test_two_machines_of_one_name(copy: Throwaway) -> None:
     other = dict(copy.machine.entry) | {"gpu": "NVIDIA H100"}
-    with pytest.raises(BadInput, match="two machines need two names"):
+    with pytest.raises(BadInput, match="two names"):
         check_clash(other, copy.paths.results)
     with pytest.raises(BadInput, match="--machine"):
         measure_here(copy.paths, replace(copy.machine, entry=other))
@@ -127,7 +126,7 @@ def test_two_machines_of_one_name(copy: Throwaway) -> None:
 def test_an_environment_that_can_be_no_file_is_refused(copy: Throwaway, box: Path, name: str) -> None:
     (path,) = result_paths(box)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"env_name": name}))
-    with pytest.raises(BadInput, match="which is no file name"):
+    with pytest.raises(BadInput, match="no file name"):
         import_results(copy.paths, box)
 
 
@@ -182,11 +181,8 @@ def test_a_folder_that_cannot_be_written_is_refused_before_measuring(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[]", "not an object of settings"),
-        (
-            '{"project": "mine", "repo": ".", "results_dir": 3}',
-            "must give as text: benchmark_dir, env_dir, results_dir, html_dir$",
-        ),
+        ("[]", "not an object"),
+        ('{"project": "mine", "repo": ".", "results_dir": 3}', "env_dir, results_dir, html_dir$"),
     ],
 )
 def test_an_incomplete_configuration_is_one_line(tmp_path: Path, text: str, message: str) -> None:
@@ -210,17 +206,17 @@ def test_nothing_to_show(throwaway: Throwaway, tmp_path: Path, monkeypatch: pyte
     with pytest.raises(BadInput, match=r"asv\.conf\.json"):
         Paths.of(throwaway.root / "benches")
     throwaway.write("benches/history/blocks.py", "")
-    with pytest.raises(BadInput, match=r"no module in .* has a SUITE"):
+    with pytest.raises(BadInput, match="SUITE"):
         throwaway.paths.suite()
     monkeypatch.setenv("PATH", str(tmp_path))
     assert use_own_scripts(tmp_path, tmp_path / "keep") == "npm is not installed"
 
 
 def test_this_machine_has_what_its_entry_says() -> None:
-    with pytest.raises(BadInput, match="cpu or cuda, not 'tpu'"):
+    with pytest.raises(BadInput, match="'tpu'"):
         this_machine("tpu", "standin")
     if not torch.cuda.is_available():
-        with pytest.raises(BadInput, match="has no device 'cuda'"):
+        with pytest.raises(BadInput, match="'cuda'"):
             this_machine("cuda")
     assert entry("cpu-x", None)["gpu"] == "none"
     with pytest.raises(BadInput, match="machine name"):

@@ -94,7 +94,7 @@ def test_a_comparison_that_fails_leaves_its_series_undecided(planted, planted_pr
     monkeypatch.undo()
     late = gate(planted.paths, planted.machine, seconds=0)
     (remark,) = {one.remark for one in late.findings if one.rise.of.series is TIME}
-    assert remark == "0 pairs of processes until the time was up, of at least 6"
+    assert remark.startswith("0 pairs")
 
 
 def test_only_machines_that_were_measured_at_head_are_judged(copy) -> None:
@@ -115,7 +115,7 @@ def test_only_machines_that_were_measured_at_head_are_judged(copy) -> None:
     head.unlink()
     one = gate(copy.paths)
     assert one.machines == [copy.machine.name] == list({finding.rise.of.machine for finding in one.findings})
-    assert one.lines == ["other-box: not measured at HEAD, last 1 commits before; not judged"]
+    assert [line.partition(":")[0] for line in one.lines] == ["other-box"]
     write_json(head.with_name(f"{head.name[:8]}-old.json"), data | {"env_name": "old"})
     assert gate(copy.paths).machines == both.machines
 
@@ -126,8 +126,8 @@ def test_only_machines_that_were_measured_at_head_are_judged(copy) -> None:
         ({"[": None}, "is no pattern"),
         ({".*": "0123456"}, "no commit"),
         ({".*": "aside"}, "line"),
-        (None, "is no object of patterns"),
-        ({".*": 5}, "is no object of patterns"),
+        (None, "no object"),
+        ({".*": 5}, "no object"),
     ],
 )
 def test_an_accepted_rise_that_cannot_be_is_one_line(copy, accepted, message) -> None:
@@ -193,13 +193,13 @@ def test_a_series_that_fails_or_vanishes_at_head_does_not_pass(throwaway) -> Non
     assert {(one.of.cell.block, one.reason) for one in lost} == {("highway", "failed")}
     assert {"ratio", "saved_bytes"} <= {one.of.series.name for one in lost}
     del throwaway.values["highway"]
-    throwaway.commit("the block's file is there, and the package does not know it")
+    throwaway.commit("known by its file alone")
     throwaway.measure()
     lost = gate(throwaway.paths).lost
     assert {one.of.cell.block for one in lost} == {"highway"}
     assert all(one.reason.startswith("n/a, and") and throwaway.commits[0][:8] in one.reason for one in lost)
     (throwaway.root / "highway_bench/blocks/highway.py").unlink()
-    throwaway.commit("a block that was removed is not lost")
+    throwaway.commit("removed")
     throwaway.measure()
     assert not gate(throwaway.paths).lost
 
@@ -313,17 +313,11 @@ def test_a_new_torch_starts_a_new_line() -> None:
     [
         ([1.05, 1.06, 1.05, 1.04, 1.05, 1.06, 1.05, 1.05], GateVerdict.REGRESSION),
         ([1.00, 1.01, 0.99, 1.00, 1.01, 1.00, 0.99, 1.00], GateVerdict.UNCONFIRMED),
-        (
-            [1.02, 1.02, 1.02, 1.02, 1.02, 1.02, 1.02, 1.021],
-            GateVerdict.UNCONFIRMED,
-        ),  # too small to matter
+        ([*[1.02] * 7, 1.021], GateVerdict.UNCONFIRMED),  # too small to matter
         ([1.00, 1.01, 0.99, 1.00], GateVerdict.UNCONFIRMED),  # 5 % is excluded by four pairs
-        ([1.03, 1.03, 1.03, 1.03], GateVerdict.UNDECIDED),  # a rise is never confirmed so early
+        ([1.03] * 4, GateVerdict.UNDECIDED),  # a rise is never confirmed so early
         ([0.9, 1.2, 1.1, 0.8, 1.0, 1.2, 1.0, 1.1], GateVerdict.UNDECIDED),
-        (
-            [1.5, 1.2, 1.4, 1.9, 1.3, 1.6, 1.8, 1.4],
-            GateVerdict.REGRESSION,
-        ),  # how much is not certain
+        ([1.5, 1.2, 1.4, 1.9, 1.3, 1.6, 1.8, 1.4], GateVerdict.REGRESSION),  # how much is not certain
     ],
 )
 def test_an_alarm_needs_a_bound_above_one_and_an_estimate_that_matters(

@@ -61,7 +61,7 @@ def test_a_commit_that_does_not_import_is_one_line(package: OwnPackage) -> None:
     assert broken.exit_code == 1
     (line,) = broken.stderr.splitlines()
     assert package.named("Broken import")[:8] in line
-    assert "ImportError: cannot import name 'versions'" in line
+    assert "'versions'" in line
 
 
 def test_a_commit_that_cannot_be_built_is_one_line(package: OwnPackage) -> None:

@@ -73,7 +73,7 @@ def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
     here = throwaway.measure()
 
     measured = measure_range(throwaway.paths, throwaway.machine, "HEAD")
-    assert measured.lines == ["1 of 1 commits have a point already"]
+    assert "already" in measured.lines[0]
     throwaway.git("commit", "-q", "--allow-empty", "-m", "one more")
     measured = measure_range(throwaway.paths, throwaway.machine, f"{old}..HEAD~1")
     assert set(measured.results) == {good, head}
@@ -91,7 +91,7 @@ def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
     assert not is_dirty(throwaway.root)  # the points do not make the tree dirty
     assert len(graph(publish(throwaway.paths, scripts=False).html, "blocks.Families.track_peak_bytes")) == 2
     throwaway.write("benches/history/blocks.py", "")
-    with pytest.raises(BadInput, match="uncommitted changes in benches/history"):
+    with pytest.raises(BadInput, match="benches/history"):
         measure_range(throwaway.paths, throwaway.machine, "HEAD", replace=True)
 
 
@@ -112,7 +112,7 @@ def test_a_full_point_replaces_a_quick_one_and_never_the_other_way(throwaway) ->
         assert measured.results[commit].is_full
         assert "already" in measured.lines[0]
     assert contents(throwaway.paths) == before
-    with pytest.raises(BadInput, match="a quick one has less"):
+    with pytest.raises(BadInput, match="quick"):
         throwaway.measure(replace=True)
     assert contents(throwaway.paths) == before
     throwaway.measure(quick=False, replace=True)
@@ -155,12 +155,12 @@ def test_a_dirty_tree_is_shown_and_not_stored(throwaway) -> None:
     before = contents(throwaway.paths)
     throwaway.values["plain"]["peak_bytes"] = 1500
     throwaway.write("highway_bench/values.json", json.dumps(throwaway.values))
-    with pytest.raises(BadInput, match="what --out writes"):
+    with pytest.raises(BadInput, match="--out"):
         throwaway.measure(out=throwaway.root / "reports/out")
     measured = throwaway.measure()
     assert measured.dirty
     shown = publish(throwaway.paths, scripts=False)
-    assert shown.lines == ["the newest point is of this tree with its uncommitted changes; it is shown, not stored"]
+    assert "uncommitted" in shown.lines[0]
     assert [values[-1] for _, values in graph(shown.html, "blocks.Families.track_peak_bytes")] == [1500]
     assert contents(throwaway.paths) == before
     throwaway.commit("taken up")
@@ -195,7 +195,7 @@ def test_a_new_torch_and_another_machine_get_points_of_their_own(throwaway, monk
     measure_here(throwaway.paths, other)
     assert [result.machine for result in read_results(throwaway.paths.results)] == [throwaway.machine.name, "other-box"]
     assert {result.commit for result in read_results(throwaway.paths.results)} == {commit}
-    with pytest.raises(BadInput, match="two machines need two names"):
+    with pytest.raises(BadInput, match="two names"):
         measure_here(throwaway.paths, replace(other, entry=entry("other-box", "NVIDIA H100")))
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import math
 import random
-import sys
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -46,10 +44,6 @@ def test_a_pools_judgements(ratio: float, sd: float, expected: GateVerdict) -> N
     assert expected in verdicts
     assert (GateVerdict.REGRESSION in verdicts) == (expected is GateVerdict.REGRESSION)
     assert 2 * 48 // 24 <= verdicts.total() <= 2 * 48 // 4  # each pair of processes is used once
-
-
-def test_too_few_pairs_give_no_judgement() -> None:
-    assert list(gate_proof.judgements(pool("same", 3, 1.0, 0.01))) == []
 
 
 def test_whole_runs_on_the_same_code_and_on_code_that_drifts() -> None:
@@ -106,16 +100,3 @@ def test_the_ratios_of_a_run_are_those_of_its_cells() -> None:
     cell = {"family": "dense", "depth": 4, "seq_len": math.nan, "threads": 1, "ratio_low": 1.4, "ratio_high": 1.6}
     rows = pd.DataFrame([cell | {"block": "plain", "ratio": 1.0}, cell | {"block": "highway", "ratio": 1.5}])
     assert load_proof.ratios_of(rows) == {"highway dense 4 nan 1": (1.5, 1.4, 1.6)}
-
-
-@pytest.mark.parametrize("script", [load_proof, gate_proof], ids=lambda script: script.__name__)
-def test_what_the_arguments_name_is_collected(
-    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[Any] = []
-    with pytest.raises(SystemExit, match="collect first"):
-        script.judge(tmp_path / "lines.jsonl")
-    monkeypatch.setattr(script, "collect", lambda *given: seen.append(given))
-    monkeypatch.setattr(sys, "argv", ["proof", "collect", "--load", "2", "--file", str(tmp_path / "lines.jsonl")])
-    script.main()
-    assert [(one[0], one[-1]) for one in seen] == [("2", tmp_path / "lines.jsonl")]

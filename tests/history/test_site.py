@@ -18,6 +18,14 @@ from highway_bench.history.suite.series import SERIES, Judged
 PROJECT = '[project]\nname = "mine"\nversion = "1"\n'
 BLOCKS = '[project.entry-points."highway_bench.blocks"]\nmy-gate = "mine.gate"\n'
 LAYERS = '[project.entry-points."highway_bench.families"]\nmy-layer = "mine.layer"\nanother = "mine.other"\n'
+UNNAMED = (
+    "",
+    '[project]\nversion = "1"',
+    'project = ["name"]',
+    PROJECT + '\nentry-points = "x"',
+    PROJECT + '\nentry-points = {"highway_bench.blocks" = "x"}',
+    '[project]\nname = "ÿ"',
+)
 
 
 def test_a_package_follows_the_blocks_that_it_names(tmp_path: Path) -> None:
@@ -69,12 +77,7 @@ def test_a_package_of_layers_follows_them_in_the_common_connections(tmp_path: Pa
     ("text", "message"),
     [
         (None, "no pyproject.toml"),
-        ("", "no pyproject.toml with"),
-        ('[project]\nversion = "1"', "no pyproject.toml with a named"),
-        ('project = ["name"]', "no pyproject.toml with a named"),
-        (PROJECT + '\nentry-points = "x"', "no pyproject.toml with a named"),
-        (PROJECT + '\nentry-points = {"highway_bench.blocks" = "x"}', "no pyproject.toml with a named"),
-        ('[project]\nname = "ÿ"', "no pyproject.toml with a named"),
+        *((text, "with a named") for text in UNNAMED),
         (PROJECT, "names no block"),
     ],
 )
@@ -115,7 +118,7 @@ def test_a_site_has_every_page_and_links_them_relatively(tmp_path: Path) -> None
     write_site(reports, site, "mine")
     assert (site / "page/index.html").read_text() == "newer"
     (reports / "page/broken").symlink_to("nowhere")
-    with pytest.raises(BadInput, match=r"cannot copy .*page to .*page: .*broken"):
+    with pytest.raises(BadInput, match="broken"):
         write_site(reports, site, "mine")
     (tmp_path / "other").mkdir()
     (tmp_path / "other/file").touch()
@@ -124,7 +127,7 @@ def test_a_site_has_every_page_and_links_them_relatively(tmp_path: Path) -> None
     with pytest.raises(BadInput, match="cannot write"):
         write_site(reports, tmp_path / "other/file", "mine")
     for inside in ("page", "page/site", "asv/html/site"):
-        with pytest.raises(BadInput, match="is in a folder that is copied"):
+        with pytest.raises(BadInput, match="is copied"):
             write_site(reports, reports / inside, "mine")
 
 
