@@ -21,18 +21,17 @@ from highway_bench.studies.decide.candidate import starts_of
 from highway_bench.studies.decide.part import Protocol
 from highway_bench.studies.decide.rounds import Trainer
 from highway_bench.tasks.measurement import Measurement
+from tests.inline_engine import FakeEngine, cell_of
 
 SUCCESS = 0.2
 LOSSES = {"pre-norm": 0.1, "highway": 0.12, "my-gate": 0.12, "plain": 2.3}
 
 
-class FormulaEngine:
+class FormulaEngine(FakeEngine):
     """Trains nothing: a cell's loss is that of its block in ``losses``, lowest at the rate 0.1, × its seed's noise.
 
     Cells of the block ``fails`` fail. A step takes ``layer_seconds`` for each layer.
     """
-
-    workers = 1
 
     def __init__(
         self, losses: Mapping[str, float] = LOSSES, fails: str = "", layer_seconds: float | None = None
@@ -66,24 +65,13 @@ class FormulaEngine:
     def failed(self, index: int) -> CellResult:
         return CellResult(index=index, status=Status.FAILED, message="out of ideas", identity=identity("cpu"))
 
-    def drain(self) -> Iterator[Ended]:
-        return iter(())
-
-    def __enter__(self) -> FormulaEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
 
 def tiny() -> Protocol:
     cells = [
-        Cell(
-            task="trainability",
+        cell_of(
+            "trainability",
             block=block,
             family=family,
-            depth=1,
-            width=8,
-            nominal_width=8,
             batch_size=32,
             dataset="digits",
             recipe={"optimiser": "sgd", "steps": 4},

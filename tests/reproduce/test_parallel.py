@@ -47,7 +47,7 @@ def linear(n: float) -> float:
 def test_time_that_follows_the_work() -> None:
     result = outcome(work, linear)
     assert verdicts(result) == [R] * 3 + [N]
-    assert "slower one from n ≈ 6" in result.findings[2].measured
+    assert "n ≈ 6" in result.findings[2].measured
     (table,) = result.tables
     assert len(table.entries) == len(parallel.LENGTHS)
 
@@ -68,13 +68,6 @@ def test_opposite_times_contradict_and_noise_decides_nothing(
     attention: Law, bilstm: Law, noise: float, expected: Verdict
 ) -> None:
     assert verdicts(outcome(attention, bilstm, noise=noise)) == [expected] * 3 + [N]
-
-
-def test_a_disturbed_machine_is_told() -> None:
-    table = pd.DataFrame({"share": [0.2, None], "n": [15, 2]})
-    assert parallel.disturbed(table.head(1)) == ""
-    note = parallel.disturbed(table)
-    assert note.count("1 of 2 steps") == 2
 
 
 @pytest.mark.parametrize(("attention", "verdict"), [(lambda n: 1e-4 + 1e-9 * n * n, R), (work, C)])

@@ -86,11 +86,7 @@ def test_cases_with_untuned_rates_are_not_compared() -> None:
     [
         (PUBLISHED, {}, [R] * 10),
         (EQUAL, {}, [R] * 4 + [U] * 4 + [R] * 2),  # two claim that a case is about as good
-        (
-            {IDENTITY.name: 10.0, EXCLUSIVE[-6.0].name: 20.0, NORMED_GATE.name: 40.0},
-            {},
-            [R, R, R, R, C, R, C, C, R, C],
-        ),
+        ({IDENTITY.name: 10, EXCLUSIVE[-6.0].name: 20, NORMED_GATE.name: 40}, {}, [*[R] * 4, C, R, C, C, R, C]),
         # With an error of 40 %, identity is no reference; bias −7 is compared with the gate at −6
         (PUBLISHED, {IDENTITY.name: 0.6}, [N] * 6 + [R] + [N] * 3),
         # Every net fails if its training is too short: for a gate, the gate at −6 must not
@@ -119,7 +115,7 @@ def test_a_failure_is_an_error_above_a_fifth_at_clearly_more_than_half_of_the_se
 def test_a_case_that_diverged_is_named_and_not_compared(diverged: int, why: str) -> None:
     finding = outcome(accuracies={HALVES.name: first(diverged, math.nan, 0.96)}).findings[4]
     assert finding.verdict == N
-    assert f"diverged at {diverged} of 16 seeds, the other at 0 of 16" in finding.measured
+    assert f"{diverged} of 16 seeds" in finding.measured
     assert why in finding.measured
 
 

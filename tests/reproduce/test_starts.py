@@ -59,11 +59,7 @@ def of_depth(factor: float) -> Callable[[Cell], dict[str, float]]:
 
 @pytest.mark.parametrize(
     ("factor", "expected"),
-    [
-        (1.6, [R, C, C]),
-        (1.02, [R, R, R]),
-        (0.8, [C, C, C]),
-    ],
+    [(1.6, [R, C, C]), (1.02, [R, R, R]), (0.8, [C, C, C])],
 )
 def test_unattenuated(factor: float, expected: list[Verdict]) -> None:
     rows = rows_of({cell: of_depth(factor)(cell) for cell in UNATTENUATED.cells(REQUEST)})
