@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +60,19 @@ def data_folder() -> Path:
     folder = Path(name).resolve()
     assert folder.is_dir(), f"HIGHWAY_BENCH_DATA names {folder}, which is no folder"
     return folder
+
+
+@pytest.fixture
+def module_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """Writes a module that can be imported; its name is unique, because Python caches modules."""
+
+    def write(text: str) -> str:
+        name = f"module_{abs(hash(request.node.nodeid))}"
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        return name
+
+    return write
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -63,7 +63,7 @@ def test_a_node_with_another_torch(cluster: Any, command: Callable[..., Any], tm
         line = refusal(command())
     finally:
         cluster.remove_node(other)
-    assert "torch 2.3.4, and this command" in line
+    assert "torch 2.3.4" in line
 
 
 def test_a_cluster_with_another_ray(ray_environment: None) -> None:
@@ -72,16 +72,15 @@ def test_a_cluster_with_another_ray(ray_environment: None) -> None:
 
     with pytest.raises(RuntimeError) as caught:
         check_version_info({"ray_version": "2.1.0", "python_version": "3.9.1"}, "127.0.0.1")
-    says = r"it has Ray 2\.1\.0 with Python 3\.9\.1, and this command Ray [\d.]+ with Python [\d.]+: install the same"
-    assert re.fullmatch(says, first_line(caught.value))
+    assert re.search(r"Ray 2\.1\.0 with Python 3\.9\.1, .* Ray [\d.]+ with Python [\d.]+", first_line(caught.value))
 
 
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        ("127.0.0.1:1", "no connection to the Ray cluster at 127.0.0.1:1"),
-        ("local", "write HOST:PORT"),
-        ("ray://127.0.0.1:10001", "write HOST:PORT"),
+        ("127.0.0.1:1", "127.0.0.1:1"),
+        ("local", "HOST:PORT"),
+        ("ray://127.0.0.1:10001", "HOST:PORT"),
     ],
 )
 def test_no_cluster(command: Callable[..., Any], address: str, says: str) -> None:
@@ -94,14 +93,14 @@ def test_a_command_without_the_token(cluster: Any, command: Callable[..., Any], 
 
 
 def test_an_address_for_another_engine(command: Callable[..., Any]) -> None:
-    assert "needs --engine ray" in refusal(command("--engine", "local", "--address", "127.0.0.1:6379"))
+    assert "--engine" in refusal(command("--engine", "local", "--address", "127.0.0.1:6379"))
 
 
 def test_a_machine_that_no_node_is(
     run: Callable[..., Summary], cell: Callable[..., Cell], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "identity", lambda device: Identity("cpu-other-1c", None, "2.13.0+cpu"))
-    with pytest.raises(BadInput, match=r"no node matches this machine \(cpu-other-1c"):
+    with pytest.raises(BadInput, match="cpu-other-1c"):
         run([cell(task="fake-timing")])
 
 
@@ -110,10 +109,10 @@ def test_a_device_that_no_node_has(
 ) -> None:
     for module in (runner, schedule):  # as if this machine had one
         monkeypatch.setattr(module, "identity", lambda device: identity())
-    with pytest.raises(BadInput, match="no node of the cluster has a GPU"):
+    with pytest.raises(BadInput, match="GPU"):
         run([cell().but(device="cuda")])
 
 
 def test_a_module_that_is_no_file() -> None:
-    with pytest.raises(BadInput, match="cannot be sent to a cluster"):
+    with pytest.raises(BadInput, match="a_module_that_is_nowhere"):
         module_path("a_module_that_is_nowhere")

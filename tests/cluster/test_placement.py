@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -88,14 +89,11 @@ class NoMessageError(Exception):
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (
-            RuntimeError(MISMATCH),
-            "it has Ray 2.51.1 with Python 3.12.7, and this command Ray 2.60.0 with Python 3.11.13: install the same",
-        ),
-        (RuntimeError("\n  the node died\nat its end"), "the node died"),
-        (NoMessageError(), "NoMessageError"),
+        (RuntimeError(MISMATCH), r"Ray 2\.51\.1 with Python 3\.12\.7, .* Ray 2\.60\.0 with Python 3\.11\.13"),
+        (RuntimeError("\n  the node died\nat its end"), "^the node died$"),
+        (NoMessageError(), "^NoMessageError$"),
     ],
 )
 def test_an_error_in_one_line(error: Exception, line: str) -> None:
-    assert first_line(error) == line
-    assert first_line(SimpleNamespace(cause=error)) == line  # type: ignore[arg-type]
+    assert re.search(line, first_line(error))
+    assert first_line(SimpleNamespace(cause=error)) == first_line(error)  # type: ignore[arg-type]

@@ -115,10 +115,10 @@ def test_factory_starts_at_its_module() -> None:
 
 
 def test_module_without_source(write: WriteFile) -> None:
-    with pytest.raises(BadInput, match="module 'absent' has no source file"):
+    with pytest.raises(BadInput, match="'absent'"):
         SourceTree().digest(["absent"])
     write("layers.py", "def broken(:")
-    with pytest.raises(BadInput, match=r"module 'layers' is no valid Python: .*line 1"):
+    with pytest.raises(BadInput, match=r"'layers'.*line 1"):
         SourceTree().digest(["layers"])
 
 
@@ -345,7 +345,7 @@ def test_an_edit_after_the_import_is_refused_until_the_reload(
         write("layers.py", "# a comment\n" + LAYER)
         check_unedited(["layers"])
     write("layers.py", LAYER.replace(before, after))
-    with pytest.raises(BadInput, match="module 'layers' was edited after it was imported: reload it"):
+    with pytest.raises(BadInput, match="reload it"):
         check_unedited(["layers"])
     plan = Plan.of("smoke", Selection.of("memory", family=family(layers.make), block="plain", width=8))
     with pytest.raises(BadInput, match="reload it"):

@@ -65,7 +65,7 @@ def test_workers_that_end_or_hang_while_they_start(
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(local, "STARTING", 0.5 if "sleep" in does else local.STARTING)
     jobs = [job(one, plugins=("does_not_start",)) for one in trials(*["measure"] * 3)]
-    with LocalEngine(workers) as engine, pytest.raises(HighwayBenchError, match="before they can take a job"):
+    with LocalEngine(workers) as engine, pytest.raises(HighwayBenchError, match="take a job"):
         list(engine.run(jobs))
 
 
@@ -82,7 +82,7 @@ def test_a_worker_with_a_broken_gpu_leaves_its_other_cells_to_another(job: MakeJ
     with LocalEngine(1) as engine:
         events = ends(engine, job(*trials("break-gpu", "measure")))
     assert statuses(events) == {0: "failed", 1: "ok"}, [event.result.message for event in events]
-    assert str(events[0].result.message).startswith("RuntimeError: CUDA error: device-side assert")
+    assert str(events[0].result.message).startswith("RuntimeError: CUDA error")
 
 
 @pytest.mark.parametrize(("share", "together"), [(0.4, True), (0.6, False), (2.0, False)])

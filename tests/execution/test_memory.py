@@ -40,7 +40,7 @@ def test_a_run_has_a_row_for_it_and_goes_on(store: Store, tmp_path: Path) -> Non
     run_cells([deep, MEMORY], store, engine=InlineEngine(tmp_path))
     rows = store.frame().set_index("depth")
     assert set(rows.loc[deep.depth, "status"]) == {"oom"}
-    assert all(message.startswith("not run: it needs about ") for message in rows.loc[deep.depth, "message"])
+    assert all(message.startswith("not run") for message in rows.loc[deep.depth, "message"])
     assert set(rows.loc[MEMORY.depth, "status"]) == {"ok"}
 
 
@@ -61,7 +61,7 @@ def test_nothing_runs_in_a_process_that_compiles(free: Callable[[int], None], mo
     free(closed_form)
     assert lack_of_memory(task, MEMORY, compiles=True) is None
     free(closed_form // 4)
-    assert "it needs about" in str(lack_of_memory(task, MEMORY, compiles=True))
+    assert "needs" in str(lack_of_memory(task, MEMORY, compiles=True))
 
 
 def test_on_a_gpu_one_network_of_a_population_decides(free: Callable[[int], None]) -> None:

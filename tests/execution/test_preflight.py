@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +82,8 @@ def dies(width):
 
 
 @pytest.fixture
-def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
-    """A module of layers that can be imported; its name is unique, because Python caches modules."""
-    name = f"preflight_layers_{abs(hash(request.node.nodeid))}"
-    (tmp_path / f"{name}.py").write_text(LAYERS)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return name
+def layers(module_of: Callable[[str], str]) -> str:
+    return module_of(LAYERS)
 
 
 def cell(family: str, **changes: Any) -> Cell:
@@ -103,11 +100,11 @@ def test_a_layer_that_can_be_measured(layers: str, block: str) -> None:
 @pytest.mark.parametrize(
     ("layer", "changes", "says"),
     [
-        ("detached", {}, "no gradient reaches any of its parameters"),
-        ("frozen", {}, "no gradient reaches any of its parameters"),
-        ("wide", {"width": 128, "nominal_width": 128}, "writes to its input, though not to that of every size"),
-        ("once", {}, "ValueError: it takes one step (preflight_layers_"),
-        ("training", {}, "ValueError: it is never evaluated (preflight_layers_"),
+        ("detached", {}, "no gradient"),
+        ("frozen", {}, "no gradient"),
+        ("wide", {"width": 128, "nominal_width": 128}, "writes to its input"),
+        ("once", {}, "ValueError: it takes one step"),
+        ("training", {}, "never evaluated"),
         ("short", {"seq_len": 24}, "it takes 16, 32"),
     ],
 )
@@ -140,7 +137,7 @@ def test_the_ends_of_each_axis_and_every_connection_are_tried(layers: str) -> No
     preflight([one.but(family="dense", family_options={}) for one in cells])  # the package's own are tried in its tests
 
 
-@pytest.mark.parametrize(("layer", "says"), [("frozen", "no gradient"), ("dies", "ended by signal 11 (SIGSEGV)")])
+@pytest.mark.parametrize(("layer", "says"), [("frozen", "no gradient"), ("dies", "SIGSEGV")])
 def test_one_line_with_the_file_and_the_line_of_the_layer(layers: str, layer: str, says: str) -> None:
     """In a process of its own, which may crash."""
     with pytest.raises(BadInput) as caught:
@@ -161,8 +158,8 @@ def test_a_plan_says_what_is_done_with_a_layer_and_refuses_another_dtype(layers:
     assert {one.dtype for one in plan.cells} == {"float64"}
     assert {one.family_options["copy_input"] for one in plan.cells} == {True}
     assert len(plan.remarks) == 2
-    with pytest.raises(BadInput, match="has parameters of float64, so that it is measured in that and not in float32"):
+    with pytest.raises(BadInput, match="float64"):
         Plan.of("smoke", Selection.of("throughput", family=f"{layers}_more:double", dtype=["float64", "float32"]))
     wide = Plan.of("smoke", Selection.of("throughput", family=f"{layers}_more:twelve", width=64, block="plain"))
     assert {one.width for one in wide.cells} == {60}
-    assert any("does not take width 64, and is measured at 60" in remark for remark in wide.remarks)
+    assert any("at 60" in remark for remark in wide.remarks)
