@@ -62,6 +62,7 @@ def test_every_cell_has_a_task_that_can_say_how_long(name: str) -> None:
     for cell in plan_of(name).cells:
         task = tasks.get(cell.task)
         assert 0 < task.cost(cell).seconds < task.timeout(cell)
+        assert task.cost(cell).bytes > 0 or cell.task == "cost"
         assert make_family(cell.family, **cell.family_options)
 
 

@@ -32,13 +32,6 @@ def test_metrics_have_a_unit_and_a_label(name: str) -> None:
         task.metric("speed")
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_a_cell_has_a_cost(name: str) -> None:
-    task, cell = tasks.get(name), CELLS[name]
-    assert 0 < task.cost(cell).seconds < task.timeout(cell)
-    assert task.cost(cell).bytes > 0 or name == "cost"
-
-
 def test_only_times_need_a_machine_and_nothing_beside_them() -> None:
     assert [name for name in TASKS if tasks.get(name).alone] == ["throughput"]
     assert [name for name in TASKS if tasks.get(name).meter] == ["memory", "throughput"]

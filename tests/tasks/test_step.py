@@ -131,12 +131,6 @@ def test_the_least_bytes_by_hand() -> None:
     assert step("plain", phase="train-step").least_bytes() == 3 * least + optimiser
 
 
-@pytest.mark.parametrize("changes", [{"dtype": "float8"}, {"device": "tpu"}])
-def test_bad_input(changes: dict[str, str]) -> None:
-    with pytest.raises(BadInput, match=next(iter(changes))):
-        step(**changes)
-
-
 def test_graphs_are_recorded_on_cuda_only() -> None:
     with pytest.raises(Skip, match="CUDA"):
         step(mode="cudagraph")

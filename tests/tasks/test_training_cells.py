@@ -198,6 +198,10 @@ def member(block: str = "highway", family: str = "dense", **changes: Any) -> Cel
     return on_digits(block, family, **{"rate": 0.05, "together": 8, **changes})
 
 
+OTHER = {"steps": 21, "depth": 3, "optimiser": "adam", "together": 9, "dtype": "float64"}
+OTHER |= {"family_options": {"activation": "tanh"}}
+
+
 def test_cells_of_one_group() -> None:
     one = member(trial=0, seed=1000)
     same = [
@@ -209,17 +213,7 @@ def test_cells_of_one_group() -> None:
         member(trial=8),
         member(seed=1000),
         member("plain", trial=0),
-        *(
-            member(trial=0, **change)
-            for change in (
-                {"steps": 21},
-                {"depth": 3},
-                {"family_options": {"activation": "tanh"}},
-                {"optimiser": "adam"},
-                {"together": 9},
-                {"dtype": "float64"},
-            )
-        ),
+        *(member(trial=0, **{name: value}) for name, value in OTHER.items()),
     ]
     assert {TASK.group(cell) for cell in same} == {TASK.group(one)}
     assert TASK.group(one) not in {TASK.group(cell) for cell in other}
