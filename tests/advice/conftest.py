@@ -110,12 +110,8 @@ def negative_loss(outputs, targets):
 
 
 @pytest.fixture
-def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
-    """A module of layers that can be imported; its name is unique, because Python caches modules."""
-    name = f"advice_layers_{abs(hash(request.node.nodeid))}"
-    (tmp_path / f"{name}.py").write_text(LAYERS)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return name
+def layers(module_of: Callable[[str], str]) -> str:
+    return module_of(LAYERS)
 
 
 @pytest.fixture

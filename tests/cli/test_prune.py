@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from highway_bench.cell import Cell
 from highway_bench.results import Store, row
+from tests.inline_engine import cell_of
 
 Invoke = Callable[..., Result]
 
 
 def put(store: Store, digest: str, day: int, *, block: str = "plain", machine: str = "cpu-a-2c") -> None:
     """Two rows of the cell of ``block`` on a machine, measured on a day under the digest of that day's source."""
-    cell = Cell(task="cost", block=block, family="dense", depth=1, width=8, nominal_width=8)
+    cell = cell_of("cost", block=block)
     shared = cell.columns() | {"digest": digest, "machine": machine, "status": "ok", "time_utc": f"2026-01-0{day}"}
     store.put(digest, [row(**shared, metric=metric, value=float(day)) for metric in ("params", "flops")])
 
@@ -51,10 +51,8 @@ def stored(path: Path) -> dict[str, int]:
 def test_prune(invoke: Invoke, pruned: Path) -> None:
     before = stored(pruned)
     done = invoke("results prune --dry-run --store", pruned)
-    assert (done.exit_code, done.stdout) == (
-        0,
-        f"4 rows of 2 cells that were measured again with newer source: would be removed ({pruned})\n",
-    )
+    assert done.exit_code == 0
+    assert "4 rows of 2 cells" in done.stdout
     assert stored(pruned) == before
     done = invoke("results prune --store", pruned)
     assert "4 rows of 2 cells" in done.stdout
@@ -74,7 +72,7 @@ def test_rows_without_a_time_are_the_oldest(invoke: Invoke, pruned: Path) -> Non
 def test_runs_at_an_earlier_choice_of_the_learning_rate_stay(invoke: Invoke, here: Path) -> None:
     """Reports leave them out, but their source is the newest."""
     path = here / "rates.sqlite"
-    cell = Cell(task="trainability", block="plain", family="dense", depth=1, width=8, nominal_width=8)
+    cell = cell_of("trainability")
     with Store(path) as store:
         for day, rate in ((1, 0.3), (2, 0.1)):
             chosen = cell.but(recipe={"rate": rate, "own_rate": True}).columns()

@@ -24,7 +24,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(folder)], check=False)
     if mounted.returncode != 0:
-        pytest.skip("no file system can be mounted here: that takes root")
+        pytest.skip("no file system can be mounted here")
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
@@ -59,7 +59,7 @@ def test_a_folder_that_is_read_only(small_disk: Path, tmp_path: Path, fakes: str
         run_cells(cells[:2], store, workers=1, plugins=[fakes])
     remount(small_disk, "ro")
     for name in ("s.sqlite", "new.sqlite", "new/s.sqlite"):
-        with pytest.raises(BadInput, match=f"cannot write the store .*{name}: Read-only file system"):
+        with pytest.raises(BadInput, match=f"{name}: Read-only"):
             Store(small_disk / name)
     with Store(small_disk / "s.sqlite", read_only=True) as store:
         assert len(store.digests()) == 2

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.frames.descriptions import Descriptions
 from highway_bench.frames.results import Results
+from tests.inline_engine import cell_of
 
 RETURNS = {name: getattr(method, "__annotations__", {}).get("return") for name, method in vars(Results).items()}
 WITH_ARGUMENTS = ("layer_sizes", "of_task", "with_units")
@@ -25,10 +25,7 @@ def test_what_the_registries_declare_travels_with_a_run() -> None:
     pytest.importorskip("torch", reason="registries of blocks need torch; which reading results does not")
     from highway_bench.execution.record import descriptions
 
-    cells = [
-        Cell(task=task, block="plain", family="dense", depth=2, width=8, nominal_width=8, dataset=dataset)
-        for task, dataset in (("memory", None), ("gates", "mnist-5k"))
-    ]
+    cells = [cell_of(task, dataset=dataset) for task, dataset in (("memory", None), ("gates", "mnist-5k"))]
     said = descriptions(cells)
     assert said["blocks"]["plain"]["baseline"] is True
     assert said["families"]["dense"]["kind"] == "vector"

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 import highway_bench as hb
 from highway_bench.cli import app
-from highway_bench.errors import UnknownName
 from highway_bench.frames.results import Results
 from highway_bench.report.choice.answers import known_answers, known_finals
 from highway_bench.report.choice.columns import COLUMNS, IDENTITY
@@ -157,11 +156,6 @@ def test_what_to_take_is_the_lowest_held_out_loss_of_those_that_train() -> None:
 )
 def test_a_kind_is_found_under_what_people_call_it(name: str, found: str) -> None:
     assert kind_named(name).name == found
-
-
-def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match="mlp"):
-        kind_named("diffusion")
 
 
 def test_between_two_depths_both_are_shown() -> None:
