@@ -35,13 +35,13 @@ def test_jsonl(tmp_path: Path) -> None:
 
 def test_export_elsewhere(tmp_path: Path) -> None:
     with Store(tmp_path / "s") as store:
-        with pytest.raises(BadInput, match=r"must end in \.csv, \.jsonl or \.parquet"):
+        with pytest.raises(BadInput, match=r"\.csv, \.jsonl or \.parquet"):
             export(store, tmp_path / "out.xlsx")
         (tmp_path / "out.csv").mkdir()
         with pytest.raises(NothingMeasured, match="has no rows"):
             export(store, tmp_path / "out.csv")
     path = filled(tmp_path / "s", some("a", 1.0))
-    with Store(path) as store, pytest.raises(BadInput, match=r"cannot write .*Is a directory"):
+    with Store(path) as store, pytest.raises(BadInput, match="Is a directory"):
         export(store, tmp_path / "out.csv")
 
 
@@ -61,7 +61,7 @@ def test_an_export_that_fails_leaves_the_one_before(
 
 def test_a_run_whose_id_is_a_path_is_not_exported(tmp_path: Path) -> None:
     path = filled(tmp_path / "s", some("a", 1.0, run_id="../evil"))
-    with Store(path) as store, pytest.raises(BadInput, match=r"'\.\./evil', which cannot name a file"):
+    with Store(path) as store, pytest.raises(BadInput, match=r"'\.\./evil'"):
         export_runs(store, tmp_path / "runs")
     assert not list(tmp_path.rglob("*.parquet"))
 
@@ -86,7 +86,7 @@ def test_merge_keeps_the_later_of_two_and_everything_else(tmp_path: Path) -> Non
 def test_merge_checks_all_before_it_writes(tmp_path: Path) -> None:
     good = filled(tmp_path / "good", some("a", 1.0))
     bad = tmp_path / "bad"
-    bad.write_text("nothing of the kind, but long enough for a header to be read from it ........................... ")
+    bad.write_text("no database " * 20)
     for others, message in [
         ((good, bad), "not a database"),
         ((good, tmp_path / "absent"), "no store at"),

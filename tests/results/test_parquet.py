@@ -155,20 +155,20 @@ def test_what_is_no_export_is_one_line_and_nothing_is_written(tmp_path: Path) ->
         rewritten(tmp_path / "good.parquet", tmp_path / f"{name}.parquet", **change)
     (tmp_path / "empty").mkdir()
     for source, message in {
-        "cut.parquet": "cannot read .*cut.parquet",
-        "foreign.parquet": "not one that highway_bench exported",
-        "newer.parquet": f"has schema {SCHEMA + 1}, this version reads up to {SCHEMA}",
-        "lacking.parquet": "not those of schema",
-        "absent.parquet": "cannot read .*absent.parquet",
-        "empty": "there is no Parquet file in",
-        "status.parquet": ": rows have an unknown status; it is damaged",
-        "nan.parquet": "cannot read .*: a number that is not finite",
-        "infinite.parquet": ": rows have a high that is not finite",
-        "type.parquet": ": rows have a value that is no number",
-        "nested.parquet": "a row has a value of no known kind",
-        "version.parquet": "cannot read .*: invalid literal",
+        "cut.parquet": "cut.parquet",
+        "foreign.parquet": "not one",
+        "newer.parquet": f"schema {SCHEMA + 1}",
+        "lacking.parquet": "schema",
+        "absent.parquet": "absent.parquet",
+        "empty": "no Parquet file",
+        "status.parquet": "unknown status",
+        "nan.parquet": "not finite",
+        "infinite.parquet": "a high",
+        "type.parquet": "no number",
+        "nested.parquet": "no known kind",
+        "version.parquet": "invalid literal",
         "base64.parquet": "cannot read .*",
-        "records.parquet": "the records of its runs are none",
+        "records.parquet": "records",
     }.items():
         with pytest.raises(BadInput, match=message) as raised:
             import_rows(tmp_path / "new", tmp_path / "good.parquet", tmp_path / source)

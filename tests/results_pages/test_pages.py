@@ -23,6 +23,7 @@ from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.lecture import REACHED
 from highway_bench.studies.reproduce.request import Request
+from tests.inline_engine import cell_of
 from tests.reproduce.conftest import followed
 
 ABSENT = "**Not measured.**"
@@ -53,8 +54,7 @@ def ladder() -> Iterable[tuple[Cell, dict[str, float]]]:
     for (block, depth), loss in LOSSES.items():
         for seed in range(10):
             recipe = {"steps": 300, "optimiser": "sgd", "rate": "tuned", "rates": [0.1], "threshold": 0.1}
-            cell = Cell(task="trainability", block=block, family="dense", depth=depth, width=9, nominal_width=9,
-                        dataset="mnist-5k", recipe=recipe, seed=seed)  # fmt: skip
+            cell = cell_of("trainability", block=block, depth=depth, dataset="mnist-5k", recipe=recipe, seed=seed)
             yield cell, metrics(cell, loss, seed)
 
 
