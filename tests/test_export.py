@@ -91,7 +91,7 @@ def test_every_listed_connection_has_a_plain_form_or_says_why_not() -> None:
     assert set(LISTED) - set(PLAIN) == {"value-residual"}
     with pytest.raises(BadInput, match="no plain form"):
         plain_torch("value-residual", depth=3)
-    with pytest.raises(BadInput, match="the layer's own weights"):
+    with pytest.raises(BadInput, match="own weights"):
         plain_torch("plain", depth=3, start="depth-aware")
     with pytest.raises(BadInput, match="at least 1"):
         plain_torch("rezero", depth=0)
@@ -101,7 +101,7 @@ def test_the_command_prints_the_file() -> None:
     done = CliRunner().invoke(app, ["export", "pre-norm", "--depth", "48", "--start", "depth-aware"])
     assert done.exit_code == 0
     assert done.stdout == plain_torch("pre-norm", depth=48, start="depth-aware")
-    assert "Learning rates that were best: " in plain_torch("pre-norm", depth=48, start="published")
+    assert "Learning rates" in plain_torch("pre-norm", depth=48, start="published")
     assert "Learning rates" not in done.stdout  # a constant factor on the branch changes the best rate
 
 

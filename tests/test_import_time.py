@@ -35,7 +35,7 @@ except SystemExit as end:
     [
         pytest.param("import highway_bench; dir(highway_bench)", HEAVY, id="highway_bench"),
         pytest.param("import highway_bench.registry, highway_bench.cell, highway_bench.errors", HEAVY, id="registry"),
-        pytest.param("from highway_bench import Store", TORCH, id="Store"),
+        pytest.param("from highway_bench import Store", TORCH | {"pandas"}, id="Store"),
         pytest.param("from highway_bench import write_report", TORCH, id="write_report"),
         pytest.param(COMMAND.format(["--help"]), HEAVY, id="--help"),
         pytest.param(COMMAND.format(["list"]), HEAVY, id="list"),

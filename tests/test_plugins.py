@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from highway_bench.blocks import Block, blocks, register_block
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.plugins import load_plugins, modules_outside
 from highway_bench.scaffold import block_text
+from tests.inline_engine import cell_of
 
-CELL = Cell(task="memory", block="plain", family="dense", depth=1, width=8, nominal_width=8)
+CELL = cell_of("memory")
 
 
 @pytest.fixture

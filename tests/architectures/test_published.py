@@ -143,14 +143,14 @@ def test_where_the_stages_stand() -> None:
         (
             "conv-highway",
             {"depth": 2},
-            "has a layer with the block in each of its 3 stages, so its depth is 3 or more, not 2",
+            "has .* 3 or more",
         ),
-        ("conv-highway", {"inputs": (1, 8, 8)}, r"takes images of 12 × 12 pixels or more, not inputs of \(1, 8, 8\)"),
-        ("cifar-resnet", {"depth": 10}, "has 3 stages of equal depth, so its depth is a multiple of 3, not 10"),
-        ("imagenet-resnet", {"depth": 9}, "has 8 or 16 layers with the block, not 9"),
-        ("vgg", {"depth": 16}, "has 9 or 12 layers with the block, not 16"),
-        ("vgg", {"inputs": (3, 28, 28), "depth": 9}, "takes images of 32 × 32 pixels or more"),
-        ("vgg", {"family": "dense", "depth": 9}, "takes families of images, not 'dense'"),
+        ("conv-highway", {"inputs": (1, 8, 8)}, "takes .*12 × 12"),
+        ("cifar-resnet", {"depth": 10}, "has .*multiple of 3"),
+        ("imagenet-resnet", {"depth": 9}, "has 8 or 16"),
+        ("vgg", {"depth": 16}, "has 9 or 12"),
+        ("vgg", {"inputs": (3, 28, 28), "depth": 9}, "takes .*32 × 32"),
+        ("vgg", {"family": "dense", "depth": 9}, "takes .*'dense'"),
     ],
 )
 def test_what_cannot_be(name: str, words: dict[str, Any], says: str) -> None:
@@ -166,9 +166,9 @@ def test_the_lectures_network_has_its_inputs_width_and_vectors_alone() -> None:
     assert network(torch.randn(2, 1, 28, 28)).shape == (2, 10)
     with pytest.raises(BadInput, match="784"):
         stemless.build("highway", make_family("dense"), width=50, depth=2)
-    with pytest.raises(Incompatible, match="'conv' on inputs"):
+    with pytest.raises(Incompatible, match="'conv'"):
         stemless.build("highway", make_family("conv"), width=784, depth=2)
-    with pytest.raises(Incompatible, match="'dense' on inputs of shape"):
+    with pytest.raises(Incompatible, match="'dense'"):
         stemless.build("highway", make_family("dense"), width=8, depth=2, inputs=(4, 2))
 
 
@@ -182,7 +182,7 @@ def test_a_cell_names_its_architecture() -> None:
     assert type(cell_network(one)[0]) is nn.Flatten
     last = cell("trainability", "plain", "bilstm", dataset="adding", seq_len=6, layout="last-step")
     assert cell_network(last)(torch.randn(2, 6, 2)).shape == (2,)
-    with pytest.raises(Skip, match="takes families of vectors on images, not 'conv'"):
+    with pytest.raises(Skip, match="'conv'"):
         cell_network(one.but(family="conv"))
     with pytest.raises(UnknownName, match="architecture"):
         cell_network(one.but(recipe={"layout": "stemles"}))

@@ -30,7 +30,7 @@ def dataset(request: pytest.FixtureRequest) -> DataSet:
     name, options = request.param
     needed = [option for option, default in datasets.get(name).options.items() if default is dataclasses.MISSING]
     if needed and not options:
-        pytest.skip(f"{name} has no data of its own, it needs the option {needed[0]}")
+        pytest.skip(f"it needs {needed[0]}")
     made = make_dataset(name, **options)
     if absent := made.missing():
         pytest.skip(absent)
@@ -158,7 +158,7 @@ def test_every_entry_says_what_it_is(name: str) -> None:
         ("adding", {"test_size": True}, "test_size"),
         ("copy", {"size": 2.5}, "size"),
         ("recall", {"vocab": 7}, "vocab"),
-        ("recall", {"length": 15}, "length of 16 or more"),
+        ("recall", {"length": 15}, "length of 16"),
         ("recall", {"vocab": 8}, "3 keys"),
         ("recall", {"pairs": 0}, "pairs"),
         ("sentiment", {"corpus": "films"}, "corpus"),

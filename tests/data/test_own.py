@@ -170,7 +170,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "items": (lambda: list(zip(X, Y, strict=True)), "one number"),
     "complex": (lambda: (X.to(torch.complex64), Y), "complex64"),
     "nothing": (lambda: iter(()), "no batch"),
-    "lengths": (lambda: (X, Y[:5]), "40 inputs and 5 targets"),
+    "lengths": (lambda: (X, Y[:5]), "40 inputs"),
     "channels last": (lambda: (torch.zeros(40, 8, 8, 3), Y), "permute"),
     "whole images": (lambda: (IMAGES.long(), Y), "uint8"),
     "below 0": (lambda: (X, Y - 1), "0 or more"),

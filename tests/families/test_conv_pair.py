@@ -114,12 +114,6 @@ def test_a_family_without_pixels_has_no_projection() -> None:
         build("residual", "dense", stages=[(1, 2), (1, 5)], change="project")
 
 
-@pytest.mark.parametrize("options", [{"gate": "triple"}, {"branch_norm": 1}, {"last_activation": "step"}])
-def test_values_that_an_option_cannot_have(options: dict[str, Any]) -> None:
-    with pytest.raises(BadInput, match=next(iter(options))):
-        make_family("conv-pair", **options)
-
-
 # -------------------------------------------------------------------------------------------------------------- resnet
 
 TASK = tasks.get("trainability")

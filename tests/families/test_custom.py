@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -76,12 +77,8 @@ number = 3
 
 
 @pytest.fixture
-def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
-    """A module of factories that can be imported; its name is unique, because Python caches modules."""
-    name = f"layers_{abs(hash(request.node.nodeid))}"
-    (tmp_path / f"{name}.py").write_text(THREE_LINES + OTHERS)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return name
+def layers(module_of: Callable[[str], str]) -> str:
+    return module_of(THREE_LINES + OTHERS)
 
 
 @pytest.mark.parametrize("block", ["highway-free", "pre-norm"])
@@ -150,11 +147,11 @@ def test_one_factory_makes_one_family(layers: str) -> None:
 @pytest.mark.parametrize(
     ("factory", "says"),
     [
-        ("wider", r"\(2, 64\) becomes \(2, 65\)"),
+        ("wider", r"\(2, 65\)"),
         ("raises", "no layer today"),
         ("nothing", "NoneType"),
         ("table", "dict"),
-        ("steps_first", "mixes the items of the batch"),
+        ("steps_first", "mixes"),
         ("number", "function"),
         ("absent", "absent"),
         ("Makers.absent", "absent"),

@@ -102,9 +102,9 @@ def test_a_saved_view_keeps_its_whole_storage_and_a_storage_counts_once() -> Non
 
 def test_what_cannot_be_measured_is_bad_input() -> None:
     net, x = make_net(), torch.randn(BATCH, INPUT)
-    with pytest.raises(BadInput, match="scalar loss"):
+    with pytest.raises(BadInput, match="scalar"):
         measure_memory(net, lambda: net(x))
-    with pytest.raises(BadInput, match="does not measure memory of cpu"):
+    with pytest.raises(BadInput, match="cpu"):
         report_of(net, meter="allocator")
     with pytest.raises(BadInput, match="compiled"):
         report_of(torch.compile(net, backend="eager"), meter="tracker")  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings(r"ignore:.torch\.jit\.script. is depreca
 
 def pair_of(cells: MakeCells, name: str, **words: Any) -> PeerPair:
     if peers.get(name).version is None:
-        pytest.skip(f"{peers.get(name).package} is not installed: it is of the extra peers")
+        pytest.skip(f"{peers.get(name).package} is not installed")
     (cell,) = cells(name, **words)
     return PeerPair.of(cell)
 

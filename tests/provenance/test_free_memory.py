@@ -117,7 +117,7 @@ def test_a_gpu_is_read_once_in_a_run(log: Path) -> None:
     for dtype in ("bfloat16", "tf32"):
         with pytest.raises(BadInput, match=f"^this GPU lacks {dtype}$"):
             check_selection(Selection.of(device="cuda", dtype=dtype))
-    with pytest.raises(BadInput, match=r"about 2.0 GiB at once, and the GPU has 461 MiB free"):
+    with pytest.raises(BadInput, match="461 MiB"):
         reproducing.check_memory("figure1", Request(device="cuda"), 2 * 2**30)
     assert log.read_text() == "read "
 

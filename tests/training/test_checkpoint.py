@@ -8,12 +8,8 @@ import json
 import os
 import pickle
 import signal
-import subprocess
-import sys
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -30,9 +26,8 @@ from highway_bench.training.checkpoint import Checkpoint, CheckpointFolder, head
 from highway_bench.training.loop import Training
 from highway_bench.training.population import Population
 from tests.cells import on_digits
+from tests.execution.processes import run_apart, write_cells
 from tests.training.digits import training
-
-FOLDER = Path(__file__).parent
 
 
 class Killed(Exception):
@@ -283,30 +278,6 @@ def trial(**changes: Any) -> Cell:
     )
 
 
-SCRIPT = """
-    import json
-    import sys
-
-    from highway_bench.cell import Cell
-    from highway_bench.results import Store
-    from highway_bench.execution.runner import run_cells
-
-    store, *keys = sys.argv[1:]
-
-    if __name__ == "__main__":
-        with Store(store) as opened:
-            try:
-                run_cells([Cell(**json.loads(key)) for key in keys], opened, workers=1, plugins=["kills_runner"])
-            except KeyboardInterrupt:
-                sys.exit(130)
-"""
-
-
-def heed_interrupts() -> None:
-    """Restore the default action: a process started from a shell's background job ignores SIGINT."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "status", "from_step"), [(signal.SIGKILL, -signal.SIGKILL, 50), (signal.SIGINT, 130, 60)]
@@ -317,27 +288,17 @@ def test_a_killed_or_interrupted_run_continues(
     """The runner is killed, or gets Ctrl-C, in step 60, when one member has diverged. The others continue from the last
     check, or from step 60."""
     cells = [trial(seed=0), trial(seed=1, rate=1e200), trial(seed=2)]
-    log, script = tmp_path / "log.txt", tmp_path / "script.py"
-    script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
-    killed = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "store.sqlite"), *(json.dumps(asdict(cell)) for cell in cells)],
-        timeout=600,
-        check=False,
-        env=os.environ
-        | {
-            "PYTHONPATH": os.pathsep.join([str(FOLDER), *sys.path]),
-            "CHUNKS": str(log),
-            "STOP_AT": "60",
-            "STOP_WITH": way.name,
-        },
-        preexec_fn=heed_interrupts,
-    )
-    assert killed.returncode == status
+    log, lines = tmp_path / "log.txt", tmp_path / "cells.jsonl"
+    write_cells(lines, cells)
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.setenv("CHUNKS", str(log))
+    with monkeypatch.context() as first:
+        first.setenv("STOP_AT", "60")
+        first.setenv("STOP_WITH", way.name)
+        assert run_apart(tmp_path / "store.sqlite", lines, plugins=["kills_runner"]).wait(600) == status
     folder = tmp_path / "store.sqlite.checkpoints"
     assert [len(keys) for _, keys in headers_in(folder)] == [3]
 
-    monkeypatch.syspath_prepend(str(FOLDER))
-    monkeypatch.setenv("CHUNKS", str(log))
     with Store(tmp_path / "store.sqlite") as store:
         assert run_cells(cells, store, workers=1, plugins=["kills_runner"], command=["test"]).measured == 3
         stored = {(row["seed"], row["metric"], row["index"]): row["value"] for row in store.rows()}
