@@ -49,8 +49,6 @@ class Session:
 def noxfile() -> Any:
     """This checkout's noxfile, which reads pyproject.toml where it is loaded."""
     spec = importlib.util.spec_from_file_location("noxfile_of_this_checkout", ROOT / "noxfile.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as context:
         context.chdir(ROOT)

@@ -30,13 +30,6 @@ def test_names_are_sorted_as_people_count(things: Registry[int]) -> None:
     assert len(things) == 5
 
 
-def test_an_entry_and_its_place(things: Registry[int]) -> None:
-    assert things.get("highway") == 2
-    assert things.module_of("highway") == "module_2"
-    assert "highway" in things
-    assert "high" not in things
-
-
 def test_wildcards_keep_the_order_asked_for(things: Registry[int]) -> None:
     assert things.select("plain", "highway*", "plain") == ["plain", "highway", "highway-free"]
     assert things.select("*") == things.names()

@@ -103,8 +103,6 @@ def test_closed_pipe(here: Path) -> None:
         text=True,
         env=environment(),
     )
-    assert process.stdout is not None
-    assert process.stderr is not None
     process.stdout.close()
     assert process.stderr.read() == ""
     assert process.wait(600) == 128 + signal.SIGPIPE

@@ -14,7 +14,6 @@ import torch
 from highway_bench.data import DataSet, make_dataset
 from highway_bench.data._next_byte import witten_bell_loss
 from highway_bench.data._texts import MOST_TEST_BYTES, split_text, text_parts
-from highway_bench.data.language import Language
 from highway_bench.errors import BadInput
 
 LINES = "".join(f"line {number} of a text\n" for number in range(40))
@@ -29,7 +28,6 @@ def of_text(text: str, folder: Path, **options: Any) -> DataSet:
 
 def text_of(dataset: DataSet) -> bytes:
     """Both parts of the data set's text."""
-    assert isinstance(dataset, Language)
     return b"".join(text_parts(dataset.source))
 
 
@@ -43,7 +41,6 @@ def reviews() -> DataSet:
 
 def test_every_byte_but_the_first_is_a_target_once(tmp_path: Path) -> None:
     dataset = of_text(LINES, tmp_path, length=7)
-    assert isinstance(dataset, Language)
     for part, split in zip(text_parts(dataset.source), dataset.load(), strict=True):
         used = len(split.inputs) * 7
         assert len(part) - 7 <= used < len(part)
@@ -70,7 +67,6 @@ def test_the_last_tenth_is_held_out_from_the_start_of_a_line(text: bytes, held_o
 
 
 def test_no_line_of_the_reviews_is_in_both_parts(reviews: DataSet) -> None:
-    assert isinstance(reviews, Language)
     train, test = (set(part.split(b"\n")) for part in text_parts(reviews.source))
     assert train & test <= {b""}
     assert len(reviews.load().test.inputs) * reviews.length <= MOST_TEST_BYTES
@@ -147,5 +143,4 @@ def test_a_training_text_may_be_shorter_than_the_order(train: bytes) -> None:
 
 
 def test_bits_per_byte_of_the_film_reviews(reviews: DataSet) -> None:
-    assert isinstance(reviews, Language)
     assert witten_bell_loss(*text_parts(reviews.source), 3) / math.log(2) == pytest.approx(2.93, abs=0.005)

@@ -26,9 +26,7 @@ pytestmark = pytest.mark.usefixtures("nowhere")  # copies go to a folder of the 
 
 
 def read(given: Any, **options: Any) -> Batches:
-    dataset = make_dataset("batches", **read_own(given, "mine", **options).options)
-    assert isinstance(dataset, Batches)
-    return dataset
+    return make_dataset("batches", **read_own(given, "mine", **options).options)
 
 
 class Stream(IterableDataset[Any]):

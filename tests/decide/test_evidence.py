@@ -19,9 +19,7 @@ NAMES = ("resnet", "long", "code", "new", "deep", "mnist", "wide")
 def part_of(name: str) -> RankedProtocol:
     if name == "mnist" and make_dataset("mnist").missing():
         pytest.skip("MNIST is missing")
-    part = PARTS[name]()
-    assert isinstance(part, RankedProtocol)
-    return part
+    return PARTS[name]()
 
 
 def fresh(cells: list[Cell]) -> list[Cell]:

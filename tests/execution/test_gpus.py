@@ -102,7 +102,6 @@ def spans(engine: LocalEngine, jobs: Sequence[Job]) -> list[tuple[int, float, fl
         if isinstance(event, Ended):
             assert event.result.status == "ok", event.result.message
             (loss,) = event.result.measurements
-            assert loss.samples is not None
             began, ended, *cores = loss.samples
             found.append((int(loss.value or 0), began, ended, set(map(int, cores))))
     return found

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from highway_bench.families.parts import DirectParts
-from highway_bench.network import Stack, build
+from highway_bench.network import build
 
 
 class Twofold(DirectParts):
@@ -40,10 +40,8 @@ def test_a_part_that_changes_changes_in_both() -> None:
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))])
 def test_copies_have_parts_of_their_own(copied: object) -> None:
-    assert callable(copied)
     module = build("highway", "dense", width=4, depth=2)
     other = copied(module)
-    assert isinstance(other, Stack)
     assert other.joins is other._modules["joins"] is not module.joins
     x = torch.randn(3, 4)
     expected = module(x)

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from highway_bench.families import Gate, Site, families, make_family
 from highway_bench.families.base import Transform
-from highway_bench.families.parts import FusedMaps, Maps
 from highway_bench.network import build
 
 TRANSFORMS = [name for name in families.names() if name != "transformer"]
@@ -45,7 +44,6 @@ def test_each_slice_of_a_fused_product_has_its_own_scale(
 ) -> None:
     built = transform_family(family)
     maps = built.maps(Site(built, width, in_width=in_width, depth=5), [Gate(), Gate(carries=True)][:gates])
-    assert isinstance(maps, FusedMaps)
     weights, biases = maps.product.weight.detach().split(width), maps.product.bias.detach().split(width)
     assert len(weights) == 1 + gates
     assert spread(weights[0]) == about(he(positions * in_width))
@@ -85,7 +83,6 @@ def test_query_key_and_value_each_have_a_square_maps_scale() -> None:
 def test_gates_beside_a_transform_have_their_own_scale(family: str, gates: int) -> None:
     built = transform_family(family)
     maps = built.maps(Site(built, 64, depth=20), [Gate(), Gate(bias=0.5, carries=True)][:gates])
-    assert isinstance(maps, Maps)
     weights = cast(Tensor, maps.gate.weight).split(64)
     for weight in weights:
         assert spread(weight) == about(glorot(64, 64))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from highway_bench.errors import BadInput
-from highway_bench.families import Site, families, make_family
+from highway_bench.families import families, make_family
 from highway_bench.network import build
 
 SHAPES = {"vector": (3, 8), "sequence": (3, 5, 8), "image": (3, 8, 16, 16)}
@@ -79,14 +79,3 @@ def test_options_that_cannot_be(name: str, options: dict[str, Any], says: str) -
 def test_widths_that_cannot_be(name: str, width: int, says: str) -> None:
     with pytest.raises(BadInput, match=says):
         build("plain", name, width=width, depth=1)
-
-
-@pytest.mark.parametrize("name", ["dense", "dense-pair", "mlp", "bilstm", "attention"])
-def test_only_images_have_a_stride(name: str) -> None:
-    family = make_family(name)
-    (part,) = family.sublayers
-    if name in ("bilstm", "attention"):
-        with pytest.raises(BadInput, match="stride"):
-            part.transform(Site(part, 8, stride=2))
-    with pytest.raises(BadInput, match="stride"):
-        part.carry(Site(part, 8, stride=2))

@@ -12,7 +12,6 @@ from highway_bench.blocks import blocks
 from highway_bench.data import make_dataset
 from highway_bench.families import Site, make_family
 from highway_bench.families.attention import SelfAttention
-from highway_bench.families.base import Transform
 from highway_bench.families.bilstm import BiLstmTransform
 from highway_bench.families.padding import lengths_of
 from highway_bench.network import Network, Stack, build
@@ -26,7 +25,6 @@ def mask(causal: bool) -> Tensor | None:
 
 
 def copy_attention(source: SelfAttention, target: nn.MultiheadAttention) -> None:
-    assert target.in_proj_weight is not None
     target.in_proj_weight.data.copy_(source.inward.weight)
     target.in_proj_bias.data.copy_(source.inward.bias)
     target.out_proj.load_state_dict(source.outward.state_dict())
@@ -41,7 +39,6 @@ def randomise(module: nn.Module) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_is_torchs(causal: bool) -> None:
     family = make_family("attention", causal=causal)
-    assert isinstance(family, Transform)
     ours = cast(SelfAttention, family.transform(Site(family, WIDTH)).double())
     randomise(ours)
     theirs = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True, dtype=torch.float64)

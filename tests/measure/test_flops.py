@@ -26,18 +26,6 @@ def test_dense_forward_and_backward() -> None:
     assert multiply_adds(2 * 3 * 8 * 16) == 384
 
 
-def test_the_first_layer_has_no_input_gradient() -> None:
-    layer, x = nn.Linear(8, 16), torch.randn(3, 8)
-    assert count_flops(lambda: backward_of(layer, x)) == 2 * 2 * 3 * 8 * 16
-
-
-def test_convolution() -> None:
-    layer, x = nn.Conv2d(3, 4, 3, padding=1), torch.randn(2, 3, 6, 6, requires_grad=True)
-    forward = 2 * 2 * 4 * 36 * 3 * 9
-    assert count_flops(lambda: layer(x)) == forward
-    assert count_flops(lambda: backward_of(layer, x)) == 3 * forward
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_forward_is_two_products_fused_or_not(dtype: torch.dtype, causal: bool) -> None:

@@ -78,7 +78,6 @@ def test_they_end_when_this_process_is_killed() -> None:
         "    call_in(1, time.sleep, 60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         child = psutil.Process(int(process.stdout.readline()))
         process.kill()
     for _ in range(100):
@@ -124,7 +123,6 @@ def busy_core() -> Iterator[int]:
     core = min(os.sched_getaffinity(0))
     loop = f"import os\nos.sched_setaffinity(0, {{{core}}})\nprint(flush=True)\nwhile True: pass"
     with subprocess.Popen([sys.executable, "-c", loop], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
         process.stdout.readline()
         yield core
         process.kill()

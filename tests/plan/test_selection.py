@@ -23,11 +23,6 @@ def a_layer(width: int) -> nn.Module:
     return nn.Linear(width, width)
 
 
-def test_nothing_given_is_nothing_selected() -> None:
-    assert Selection.of() == Selection()
-    assert Selection.of(None, depth=None, recipe=None) == Selection()
-
-
 def test_one_or_several() -> None:
     one = Selection.of("memory", block="plain", depth=4)
     assert one == Selection.of(["memory"], block=("plain",), depth=range(4, 5))

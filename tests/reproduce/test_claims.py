@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from highway_bench.studies.reproduce.claims import Claim, Observation, RuleVersion, Verdict
-from highway_bench.studies.reproduce.power import Power
 from highway_bench.studies.reproduce.quantities import Quantity, Region, Statistic, mean, order, prediction, rate
 from tests.reproduce.conftest import A, C, N, R, S, U
 
@@ -30,12 +29,6 @@ def claim(region: Region, *, statistic: Statistic = Statistic.MEAN, seen: Any = 
 
 def between(low: float, high: float, n: int = 5) -> Quantity:
     return Quantity("q", (low + high) / 2, low, high, n)
-
-
-def power_of(one: Claim) -> Power:
-    power = one.power()
-    assert power is not None
-    return power
 
 
 ABOVE = Region(least=1.0)
@@ -88,7 +81,7 @@ def test_the_verdict_follows_from_the_intervals_and_the_rule(
 def test_a_rate_decides_by_its_interval(k: int, n: int, expected: Verdict) -> None:
     one = claim(Region(least=50), statistic=Statistic.RATE, unit="%", refuted=(Region(most=50),), n=16, effect=90)
     assert one.judge([rate("", k, n)]).verdict == expected
-    assert power_of(one).power == pytest.approx(0.983, abs=0.001)
+    assert one.power().power == pytest.approx(0.983, abs=0.001)
 
 
 @pytest.mark.parametrize(("n", "comparisons", "suggestive"), [(3, 1, True), (4, 1, False), (5, 8, True), (6, 8, False)])
@@ -126,16 +119,16 @@ def test_the_rule_has_its_region_level_guard_and_date() -> None:
 def test_the_power_is_that_of_the_same_rule() -> None:
     """With four contrasts, ten runs of 0.1 decades in each arm show a factor of 1.5."""
     one = claim(ABOVE, statistic=Statistic.PAIRED, unit="×", n=10, scatter=0.1, comparisons=4)
-    power = power_of(one)
+    power = one.power()
     assert power.smallest == pytest.approx(1.5, abs=0.05)
     assert (power.effect, power.power, power.needed) == (2.0, pytest.approx(1.0, abs=0.01), 6)
-    assert power_of(replace(one, n=4, scatter=0.26)).needed == 20
+    assert replace(one, n=4, scatter=0.26).power().needed == 20
     assert replace(one, scatter=math.nan).judge([mean("", [2.0, 2.2, 1.8], 0.9875, "×")]).power is not None
     assert claim(Region(0, 0, closed=True), statistic=Statistic.EXACT).power() is None
 
 
 def test_too_few_runs_and_what_a_request_lacks_have_no_power() -> None:
-    few = power_of(claim(ABOVE, least=8, n=5, scatter=0.01, unit="×"))
+    few = claim(ABOVE, least=8, n=5, scatter=0.01, unit="×").power()
     assert (few.power, few.needed) == (0.0, 8)
-    lacking = power_of(claim(ABOVE, n=5, scatter=0.01, unit="×", needs="a GPU"))
+    lacking = claim(ABOVE, n=5, scatter=0.01, unit="×", needs="a GPU").power()
     assert (lacking.n, lacking.power) == (0, 0.0)

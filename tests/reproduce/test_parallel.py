@@ -79,9 +79,7 @@ def test_the_crossing() -> None:
     def table(attention: Law, bilstm: Law) -> pd.DataFrame:
         return parallel.times(rows_of(attention, bilstm, noise=1e-6))
 
-    cross = parallel.crossing(table(work, linear))
-    assert cross is not None
-    assert abs(cross - 64) < 1
+    assert parallel.crossing(table(work, linear)) == pytest.approx(64, abs=1)
     assert parallel.crossing(table(lambda n: linear(n) / 2, linear)) is None
     assert parallel.crossing(table(lambda n: linear(n) * 2, linear)) == 0.0
     assert math.isnan(parallel.crossing(table(work, linear)[:0]) or 0.0)

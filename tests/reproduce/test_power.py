@@ -76,7 +76,6 @@ def test_three_runs_cannot_show_a_rate_above_half() -> None:
     assert design.power(100) == 0.0
     assert math.isnan(design.smallest())
     needed = design.needed(90)
-    assert needed is not None
     assert design.power(90, needed) >= 0.8 > max(design.power(90, n) for n in range(needed))
     few = PowerDesign(Statistic.RATE, 20, 0.95, math.nan, Region(least=50), ratio=False, least=30)
     assert few.power(100) == 0.0

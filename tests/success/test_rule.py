@@ -162,7 +162,6 @@ def test_area_under_success_by_hand() -> None:
 
 def test_the_largest_rise_is_named() -> None:
     rise = largest_rise({10: (10, 10), 20: (3, 10), 50: (5, 10), 200: (8, 10), 500: (0, 10)})
-    assert rise is not None
     assert (rise.shallow, rise.deep) == (20, 200)
     assert 0.01 < rise.p < 0.1
     assert largest_rise({20: (0, 10), 200: (10, 10)}).p < 0.001

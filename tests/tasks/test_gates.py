@@ -13,7 +13,6 @@ from torch import nn
 from highway_bench.analysis.gate_statistics import ExampleSparsity
 from highway_bench.blocks import blocks
 from highway_bench.cell import Cell
-from highway_bench.families.parts import FusedMaps
 from highway_bench.network import build
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.tasks import Measurement, tasks
@@ -39,7 +38,6 @@ def samples(result: list[Measurement], metric: str) -> dict[float, list[Any]]:
 def set_gates(network: nn.Module, biases: list[float]) -> None:
     """Give every unit of layer ``i`` a gate that does not depend on x."""
     for maps, bias in zip(gates_of(network).values(), biases, strict=True):
-        assert isinstance(maps, FusedMaps)
         (_, weight), (_, value) = (part.data.chunk(1 + maps.gates)[:2] for part in maps.product.parameters())
         weight.zero_()
         value.fill_(bias)

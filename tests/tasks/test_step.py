@@ -47,7 +47,6 @@ def test_the_optimiser_is_the_one_of_trainability() -> None:
     """Of its class, with its options: fused, and no decay of biases."""
     bare = step(phase="train-step").optimiser
     training = tasks.get("trainability").prepare(on_digits(rate=1e-3)).training.optimiser
-    assert bare is not None
     assert type(bare) is type(training)
     own, other = (
         [{name: value for name, value in group.items() if name != "params"} for group in optimiser.param_groups]
