@@ -56,7 +56,7 @@ def moved(network: nn.Module) -> None:
 
 
 @pytest.mark.parametrize(("name", "start"), CASES, ids=[" · ".join(case) for case in CASES])
-def test_outputs_and_gradients_are_those_of_the_package(name: str, start: str) -> None:
+def test_outputs_and_gradients_are_those_of_the_package(name, start):
     ours = hb.build(name, hb.family(make_layer), width=FEATURES, depth=DEPTH, start=start)
     plain = exported(name, start)
     begins = dict(plain.named_parameters())
@@ -78,7 +78,7 @@ def test_outputs_and_gradients_are_those_of_the_package(name: str, start: str) -
 
 
 @pytest.mark.parametrize(("name", "start"), CASES, ids=[" · ".join(case) for case in CASES])
-def test_a_file_is_short_and_imports_torch_only(name: str, start: str) -> None:
+def test_a_file_is_short_and_imports_torch_only(name, start):
     text = plain_torch(name, depth=48, start=start)
     lines = text.splitlines()
     assert len(lines) <= 80
@@ -87,7 +87,7 @@ def test_a_file_is_short_and_imports_torch_only(name: str, start: str) -> None:
     assert {ast.unparse(node) for node in imports} <= {"import math", "import torch", "from torch import nn"}
 
 
-def test_every_listed_connection_has_a_plain_form_or_says_why_not() -> None:
+def test_every_listed_connection_has_a_plain_form_or_says_why_not():
     assert set(LISTED) - set(PLAIN) == {"value-residual"}
     with pytest.raises(BadInput, match="no plain form"):
         plain_torch("value-residual", depth=3)
@@ -97,7 +97,7 @@ def test_every_listed_connection_has_a_plain_form_or_says_why_not() -> None:
         plain_torch("rezero", depth=0)
 
 
-def test_the_command_prints_the_file() -> None:
+def test_the_command_prints_the_file():
     done = CliRunner().invoke(app, ["export", "pre-norm", "--depth", "48", "--start", "depth-aware"])
     assert done.exit_code == 0
     assert done.stdout == plain_torch("pre-norm", depth=48, start="depth-aware")
@@ -105,7 +105,7 @@ def test_the_command_prints_the_file() -> None:
     assert "Learning rates" not in done.stdout  # a constant factor on the branch changes the best rate
 
 
-def test_the_files_on_the_page_are_those_of_the_command() -> None:
+def test_the_files_on_the_page_are_those_of_the_command():
     texts = plain_texts()
     for name, start in CASES:
         assert texts[name][start] == plain_torch(name, depth=ANY_DEPTH, start=start)

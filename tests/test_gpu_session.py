@@ -48,7 +48,7 @@ def in_its_time(seconds: float) -> Callable[[str, float], tuple[str, str, float]
     return lambda _, left: (gpu.DONE, "", seconds) if left >= seconds else (gpu.CUT, "the time was up", left)
 
 
-def test_a_call_goes_on_where_the_last_one_stopped(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_goes_on_where_the_last_one_stopped(session, monkeypatch):
     """Nine minutes a call. The second step is interrupted and resumed; the third starts in a call of its own."""
     needed = {"first": 60.0, "long": 600.0, "whole": 500.0, "last": 10.0}
 
@@ -76,7 +76,7 @@ def test_a_call_goes_on_where_the_last_one_stopped(session: Any, monkeypatch: py
     assert state.steps["long"]["seconds"] == 600.0
 
 
-def test_a_step_that_goes_on_from_nothing_is_not_tried_for_ever(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_goes_on_from_nothing_is_not_tried_for_ever(session, monkeypatch):
     """Each call interrupts it; two calls store a result, and the third does not."""
     rows = iter([1, 2, 2, 2])
 
@@ -98,7 +98,7 @@ def test_a_step_that_goes_on_from_nothing_is_not_tried_for_ever(session: Any, mo
     assert ran == ["long"] * 3
 
 
-def test_a_step_waits_for_the_one_whose_result_it_takes(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_waits_for_the_one_whose_result_it_takes(session, monkeypatch):
     """It starts once that one has ended, in whichever call, even if it failed: a part may be stored."""
     needed = {"point": 800.0, "import": 1.0, "figure1": 1.0, "hours": 1.0}
     statuses = iter([gpu.CUT, gpu.DONE, gpu.DONE, gpu.FAILED, gpu.DONE])
@@ -113,7 +113,7 @@ def test_a_step_waits_for_the_one_whose_result_it_takes(session: Any, monkeypatc
     assert ran[3:] == ["figure1", "hours"]
 
 
-def test_checkpoints_of_a_long_training_are_progress(session: Any) -> None:
+def test_checkpoints_of_a_long_training_are_progress(session):
     before = gpu.progress(session)
     folder = session.state / "results.sqlite.checkpoints"
     folder.mkdir()
@@ -121,7 +121,7 @@ def test_checkpoints_of_a_long_training_are_progress(session: Any) -> None:
     assert gpu.progress(session) != before
 
 
-def test_a_step_without_its_data_is_lacking(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_without_its_data_is_lacking(session, monkeypatch):
     def load(_: Any) -> None:
         raise BadInput("no folder has MNIST's IDX files")
 
@@ -135,7 +135,7 @@ def test_a_step_without_its_data_is_lacking(session: Any, monkeypatch: pytest.Mo
     assert gpu.why_not(figure1, dataclasses.replace(session, tiny=True), state) == ""
 
 
-def test_a_state_belongs_to_one_commit_and_device(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_belongs_to_one_commit_and_device(session, monkeypatch):
     fake(monkeypatch, lambda *_: (gpu.DONE, "", 1.0))
     gpu.run_steps(session, gpu.State.of(session), [step("one")], 540.0)
     for other in ({"commit": "b" * 40}, {"device": "cpu"}, {"tiny": True}):
@@ -143,7 +143,7 @@ def test_a_state_belongs_to_one_commit_and_device(session: Any, monkeypatch: pyt
             gpu.State.of(dataclasses.replace(session, **other))
 
 
-def test_commands_end_as_they_say_and_leave_a_log(tmp_path: Path) -> None:
+def test_commands_end_as_they_say_and_leave_a_log(tmp_path):
     log = tmp_path / "log"
     failing = "import sys; print('a line'); print('the reason'); sys.exit(3)"
     assert gpu.run_command([sys.executable, "-c", "print('fine')"], log, 60) == (gpu.DONE, "")
@@ -151,7 +151,7 @@ def test_commands_end_as_they_say_and_leave_a_log(tmp_path: Path) -> None:
     assert "fine\n" in log.read_text()
 
 
-def test_a_command_is_interrupted_so_that_it_can_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_is_interrupted_so_that_it_can_store(tmp_path, monkeypatch):
     stored = tmp_path / "stored"
     start = gpu.subprocess.Popen
 
@@ -179,7 +179,7 @@ def test_a_command_is_interrupted_so_that_it_can_store(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("tiny", [True, False])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("with_git", [True, False])
-def test_every_step_has_a_command(session: Any, tiny: bool, device: str, with_git: bool) -> None:
+def test_every_step_has_a_command(session, tiny, device, with_git):
     here = dataclasses.replace(session, tiny=tiny, device=device, with_git=with_git)
     commands = {one.name: [str(word) for word in one.command(here)] for one in gpu_steps.STEPS}
     assert all(command[0] == sys.executable for command in commands.values())
@@ -191,7 +191,7 @@ def test_every_step_has_a_command(session: Any, tiny: bool, device: str, with_gi
         assert commands[name][commands[name].index("--store") + 1] == str(here.store)
 
 
-def test_the_hours_of_the_whole_figure() -> None:
+def test_the_hours_of_the_whole_figure():
     """A millisecond a network's step, of every kind but the deepest plain trials."""
     kinds = [
         gpu_hours.Kind(block, depth, is_trial)

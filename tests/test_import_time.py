@@ -42,5 +42,5 @@ except SystemExit as end:
         pytest.param(COMMAND.format(["list", "families"]), HEAVY, id="list families"),
     ],
 )
-def test_loads_no_more_than_it_needs(code: str, unwanted: set[str]) -> None:
+def test_loads_no_more_than_it_needs(code, unwanted):
     assert not loaded_by(code) & unwanted

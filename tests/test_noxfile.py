@@ -73,7 +73,7 @@ def bench(noxfile: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     return run
 
 
-def test_the_answer_comes_last(bench: Any, tmp_path: Path) -> None:
+def test_the_answer_comes_last(bench, tmp_path):
     status, commands, lines = bench()
     assert status is None
     assert commands == ["run", "report", "history run", "history publish"]
@@ -84,7 +84,7 @@ def test_the_answer_comes_last(bench: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fails", [("run",), ("history_run",), ("run", "history_run")])
-def test_failed_cells_and_the_exit_status_are_in_the_last_lines(bench: Any, fails: tuple[str, ...]) -> None:
+def test_failed_cells_and_the_exit_status_are_in_the_last_lines(bench, fails):
     status, commands, lines = bench(**dict.fromkeys(fails, 1))
     assert status == 1
     assert commands == ["run", "report", "history run", "history publish"]
@@ -92,23 +92,23 @@ def test_failed_cells_and_the_exit_status_are_in_the_last_lines(bench: Any, fail
     assert [name.replace("_", " ") for name in fails] == re.findall(r"highway-bench ((?:history )?run)", lines[-1])
 
 
-def test_a_run_that_measured_nothing_ends_at_once_with_what_it_printed(bench: Any) -> None:
+def test_a_run_that_measured_nothing_ends_at_once_with_what_it_printed(bench):
     status, commands, lines = bench(run=3)
     assert (status, commands) == (3, ["run"])
     assert lines[-3:] == ANSWER.splitlines()
 
 
-def test_no_point_in_the_history_is_no_failure(bench: Any) -> None:
+def test_no_point_in_the_history_is_no_failure(bench):
     status, commands, lines = bench(history_run=2)
     assert (status, commands) == (None, ["run", "report", "history run"])
     assert lines[-3:] == ANSWER.splitlines()
 
 
-def test_a_plan_is_printed_and_nothing_else(bench: Any) -> None:
+def test_a_plan_is_printed_and_nothing_else(bench):
     assert bench("--dry-run")[1] == ["run"]
 
 
-def test_every_proof_is_there(noxfile: Any) -> None:
+def test_every_proof_is_there(noxfile):
     modules = {module for module, _ in noxfile.PROOFS.values()} - {"pytest"}
     assert all(importlib.util.find_spec(module) for module in modules)
     with pytest.raises(SystemExit):
@@ -148,7 +148,7 @@ def git(*words: str) -> str:
     return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_a_release_is_tagged_only_where_that_is_asked_for(noxfile: Any, checkout: Path) -> None:
+def test_a_release_is_tagged_only_where_that_is_asked_for(noxfile, checkout):
     session = ReleaseSession([], {}, sys.stdout.write)
     noxfile.release.func(session)
     page = "-m nox -s slow -- tests/interactive/test_notebook.py -k page"
@@ -167,7 +167,7 @@ def test_a_release_is_tagged_only_where_that_is_asked_for(noxfile: Any, checkout
 
 
 @pytest.mark.parametrize("why", ["a changed file", "failing tests"])
-def test_nothing_is_tagged(noxfile: Any, checkout: Path, why: str) -> None:
+def test_nothing_is_tagged(noxfile, checkout, why):
     session = ReleaseSession(["--tag"], {}, sys.stdout.write)
     if why == "a changed file":
         (checkout / "CITATION.cff").write_text("changed")

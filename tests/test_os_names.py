@@ -58,9 +58,7 @@ def imitated(tmp_path: Path) -> Callable[..., Run]:
         ("Darwin", "cpu-apple-m3-pro-", "Apple M3 Pro, "),
     ],
 )
-def test_all_that_a_first_visit_runs(
-    system: str, machine: str, shown: str, imitated: Callable[..., Run], tmp_path: Path
-) -> None:
+def test_all_that_a_first_visit_runs(system, machine, shown, imitated, tmp_path):
     python = imitated(system)
     for words in ("--help", "list", RUN, "status --store store.sqlite", "report --store store.sqlite --out page"):
         done = python("-m", "highway_bench", *words.split())

@@ -27,13 +27,13 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("plugin_gate", None)
 
 
-def test_file(gate: Path) -> None:
+def test_file(gate):
     assert load_plugins([str(gate)]) == ("plugin_gate",)
     assert "plugin-gate" in blocks
     assert load_plugins([str(gate), "plugin_gate"]) == ("plugin_gate", "plugin_gate")  # once is enough
 
 
-def test_what_workers_import(gate: Path) -> None:
+def test_what_workers_import(gate):
     load_plugins([str(gate)])
     cells = [
         CELL,
@@ -44,7 +44,7 @@ def test_what_workers_import(gate: Path) -> None:
     assert modules_outside(cells) == ("plugin_gate",)
 
 
-def test_block_of_a_notebook() -> None:
+def test_block_of_a_notebook():
     """Its class travels by value; the cell run again replaces it."""
 
     def register(power: int) -> str:
@@ -64,7 +64,7 @@ def test_block_of_a_notebook() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["gates=-5", "norms=1.5"])
-def test_a_wrong_count_is_refused(gate: Path, wrong: str) -> None:
+def test_a_wrong_count_is_refused(gate, wrong):
     """With a negative number of gates no width has plain's parameters, and a search for it would not end."""
     gate.write_text(gate.read_text().replace("gates=1", wrong))
     name = wrong.partition("=")[0]

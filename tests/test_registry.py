@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib
 from collections import OrderedDict
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -24,19 +22,19 @@ def things() -> Registry[int]:
     return things
 
 
-def test_names_are_sorted_as_people_count(things: Registry[int]) -> None:
+def test_names_are_sorted_as_people_count(things):
     assert things.names() == ["highway", "highway-free", "layer-2", "layer-10", "plain"]
     assert list(things) == things.names()
     assert len(things) == 5
 
 
-def test_wildcards_keep_the_order_asked_for(things: Registry[int]) -> None:
+def test_wildcards_keep_the_order_asked_for(things):
     assert things.select("plain", "highway*", "plain") == ["plain", "highway", "highway-free"]
     assert things.select("*") == things.names()
     assert things.select() == []
 
 
-def test_an_unknown_name_lists_near_ones(things: Registry[int]) -> None:
+def test_an_unknown_name_lists_near_ones(things):
     with pytest.raises(UnknownName) as caught:
         things.get("higway")
     assert "did you mean highway, highway-free" in str(caught.value)
@@ -48,28 +46,26 @@ def test_an_unknown_name_lists_near_ones(things: Registry[int]) -> None:
         things.select("plain", "higway*")
 
 
-def test_a_duplicate_names_both_places_and_changes_nothing(things: Registry[int]) -> None:
+def test_a_duplicate_names_both_places_and_changes_nothing(things):
     with pytest.raises(DuplicateName, match="module_4 and in elsewhere"):
         things.register("plain", 9, module="elsewhere")
     assert (things.get("plain"), things.module_of("plain")) == (4, "module_4")
 
 
 @pytest.mark.parametrize("name", ["", "Plain", "two words", "x--y", "1st", "x\n", "../x"])
-def test_names_that_are_no_names(things: Registry[int], name: str) -> None:
+def test_names_that_are_no_names(things, name):
     with pytest.raises(BadInput, match="lower-case"):
         things.register(name, 0, module="here")
 
 
-def test_unregistering(things: Registry[int]) -> None:
+def test_unregistering(things):
     things.unregister("plain")
     things.unregister("plain")
     assert "plain" not in things
     things.register("plain", 7, module="again")
 
 
-def test_a_package_s_public_modules_are_imported_at_the_first_look_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_s_public_modules_are_imported_at_the_first_look_up(tmp_path, monkeypatch):
     package = tmp_path / "things_of_a_test"
     package.mkdir()
     (package / "__init__.py").write_text("from highway_bench.registry import Registry\nthings = Registry('thing')\n")
@@ -90,9 +86,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("source", BROKEN)
-def test_a_file_that_fails_to_import_is_one_clear_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
-) -> None:
+def test_a_file_that_fails_to_import_is_one_clear_line(tmp_path, monkeypatch, source):
     """One of a package, and a plug-in."""
     package = tmp_path / f"package_{list(BROKEN).index(source)}"
     package.mkdir()
@@ -107,7 +101,7 @@ def test_a_file_that_fails_to_import_is_one_clear_line(
         assert "\n" not in str(caught.value)
 
 
-def test_a_plug_in_s_own_clear_error_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plug_in_s_own_clear_error_stays_as_it_is(tmp_path, monkeypatch):
     (tmp_path / "clear_plugin.py").write_text("from highway_bench.errors import BadInput\nraise BadInput('mend this')")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(BadInput, match=r"^mend this$"):
@@ -127,7 +121,7 @@ def pointed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Registry[int
     return registry_with
 
 
-def test_entry_points_register_at_the_first_look_up(pointed: Any) -> None:
+def test_entry_points_register_at_the_first_look_up(pointed):
     loaded = []
 
     def load(things: Registry[int]) -> None:
@@ -139,26 +133,26 @@ def test_entry_points_register_at_the_first_look_up(pointed: Any) -> None:
     assert (things.names(), things.get("mine"), loaded) == (["mine"], 1, [[]])
 
 
-def test_an_entry_point_of_a_class_that_registers_nothing_is_an_alias(pointed: Any) -> None:
+def test_an_entry_point_of_a_class_that_registers_nothing_is_an_alias(pointed):
     things = pointed(lambda _: OrderedDict)
     assert things.alias_of("mine") == "collections:OrderedDict"
     assert things.alias_of("another") == "another"
     assert "mine" not in things
 
 
-def test_an_entry_point_that_fails_is_one_clear_line(pointed: Any) -> None:
+def test_an_entry_point_that_fails_is_one_clear_line(pointed):
     with pytest.raises(BadInput, match="no_such_module"):
         pointed(lambda _: importlib.import_module("no_such_module")).names()
 
 
-def test_an_entry_point_s_duplicate_is_told_as_such(pointed: Any) -> None:
+def test_an_entry_point_s_duplicate_is_told_as_such(pointed):
     things = pointed(lambda things: things.register("mine", 1, module="my_package.blocks"))
     things.register("mine", 0, module="here")
     with pytest.raises(DuplicateName, match=r"in here and in my_package\.blocks"):
         things.names()
 
 
-def test_the_first_line_of_a_docstring_describes_an_entry() -> None:
+def test_the_first_line_of_a_docstring_describes_an_entry():
     def entry() -> None:
         """What it is.
 

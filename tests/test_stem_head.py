@@ -48,7 +48,7 @@ def inputs_for(dataset: DataSet, batch: int) -> Tensor:
 
 @pytest.mark.parametrize("family", families.names())
 @pytest.mark.parametrize("name", [*IMAGES, *LENGTHS, "sentences"])
-def test_a_pair_answers_or_says_that_it_makes_no_sense(name: str, family: str) -> None:
+def test_a_pair_answers_or_says_that_it_makes_no_sense(name, family):
     dataset, made = dataset_called(name), make_family(family)
     sensible = made.kind == "sequence" or (dataset.input_kind == "image" and dataset.target_kind != "token")
     if not sensible:
@@ -62,14 +62,14 @@ def test_a_pair_answers_or_says_that_it_makes_no_sense(name: str, family: str) -
     assert answers.shape == expected[dataset.target_kind]
 
 
-def test_rows_of_an_image_are_its_steps() -> None:
+def test_rows_of_an_image_are_its_steps():
     x = torch.arange(2 * 2 * 3 * 4).reshape(2, 2, 3, 4)  # two channels of three rows
     rows = ImageRows()(x)
     assert rows.shape == (2, 3, 8)
     assert rows[0, 1].tolist() == [4, 5, 6, 7, 16, 17, 18, 19]
 
 
-def test_position_codes_are_the_papers() -> None:
+def test_position_codes_are_the_papers():
     codes = PositionCodes(6, 4)(torch.zeros(1, 6, 4))[0]
     for step, code in enumerate(codes):
         expected = [way(step / size) for size in (1, 100) for way in (math.sin, math.cos)]
@@ -78,7 +78,7 @@ def test_position_codes_are_the_papers() -> None:
     assert PositionCodes(6, 5)(torch.zeros(2, 4, 5)).shape == (2, 4, 5)  # an odd width, and fewer steps
 
 
-def test_a_family_that_sees_no_order_gets_it_from_the_codes() -> None:
+def test_a_family_that_sees_no_order_gets_it_from_the_codes():
     dataset = make_dataset("adding", length=12)
     x = torch.rand(2, 12, 2)
     turned = x.flip(1)
@@ -89,7 +89,7 @@ def test_a_family_that_sees_no_order_gets_it_from_the_codes() -> None:
         torch.testing.assert_close(blind(x), blind(turned), atol=1e-5, rtol=1e-4)
 
 
-def test_padding_is_left_out_of_the_mean() -> None:
+def test_padding_is_left_out_of_the_mean():
     """Without mixing between steps, padding a sequence must not change its answer."""
     stem, head = nn.Embedding(10, 4, padding_idx=0), nn.Linear(4, 2)
     net = Network(stem, nn.Linear(4, 4), head, pool_steps=True, padded=True)
@@ -99,7 +99,7 @@ def test_padding_is_left_out_of_the_mean() -> None:
     assert torch.isfinite(net(torch.zeros(1, 4, dtype=torch.int64))).all()  # nothing but padding
 
 
-def test_ends_start_by_their_fans() -> None:
+def test_ends_start_by_their_fans():
     mnist, family = make_dataset("mnist-5k"), make_family("dense")
     layer, answer = cast(Any, build_stem(mnist, family, 64))[1], cast(Any, build_head(mnist, family, 640))[0]
     assert float(layer.weight.detach().std()) == pytest.approx((2 / 784) ** 0.5, rel=0.05)
@@ -107,7 +107,7 @@ def test_ends_start_by_their_fans() -> None:
     assert not layer.bias.any()
 
 
-def test_the_stem_and_head_do_not_hang_on_the_block() -> None:
+def test_the_stem_and_head_do_not_hang_on_the_block():
     """One seed gives every block the same stem, so that a comparison starts from the same features."""
     first, second = (
         cast(Any, build(block, "dense", width=8, depth=2, dataset="digits", seed=4)).stem

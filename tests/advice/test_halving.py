@@ -55,7 +55,7 @@ def ended(ask: Ask) -> Halving:
     return halving
 
 
-def test_each_rung_has_its_own_schedule_and_a_third_goes_on(ended: Halving) -> None:
+def test_each_rung_has_its_own_schedule_and_a_third_goes_on(ended):
     rounds: Any = ended.measured
     steps = Counter(cell.recipe["steps"] for cells in rounds.rounds for cell in cells)
     assert set(steps) == {10, 30, 90}
@@ -67,7 +67,7 @@ def test_each_rung_has_its_own_schedule_and_a_third_goes_on(ended: Halving) -> N
         assert len({cell.recipe["steps"] for cell in cells}) == 1
 
 
-def test_rates_are_searched_within(ended: Halving) -> None:
+def test_rates_are_searched_within(ended):
     request = ended.request
     one = next(one for one in ended.connections if one.block == "x0-mix")
     assert list(ended.rates(0, one)) == [0.3, 0.1, 0.03, 0.01]  # the best was the lowest, so its neighbour is tried
@@ -78,7 +78,7 @@ def test_rates_are_searched_within(ended: Halving) -> None:
     assert not set(request.tuning_seeds(2)) & set(request.final_seeds(12))
 
 
-def test_pre_norm_always_goes_on_and_is_first(ended: Halving) -> None:
+def test_pre_norm_always_goes_on_and_is_first(ended):
     finalists = ended.finalists()
     assert [one.block for one in finalists] == ["pre-norm", "x0-mix", "x0-mix", "sandwich-norm"]
     plain = next(one for one in ended.connections if one.block == "plain")
@@ -99,7 +99,7 @@ def test_pre_norm_always_goes_on_and_is_first(ended: Halving) -> None:
         ),
     ],
 )
-def test_a_start_in_words(ask: Ask, first: dict[str, float], second: dict[str, float], says: str | None) -> None:
+def test_a_start_in_words(ask, first, second, says):
     class GivenMetrics:
         def value(self, cell: Cell, metric: str) -> float | None:
             return (first, second)[cell.seed].get(metric)
@@ -108,7 +108,7 @@ def test_a_start_in_words(ask: Ask, first: dict[str, float], second: dict[str, f
     assert at_start(start_cells(request, request.connections[0]), given) == says
 
 
-def test_a_start_is_that_of_the_trainings(ask: Ask) -> None:
+def test_a_start_is_that_of_the_trainings(ask):
     request = ask("dense", depth=7)
     for one in request.connections:
         cells = start_cells(request, one)

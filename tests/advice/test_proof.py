@@ -35,7 +35,7 @@ def runs(mean: float, seeds: int = 5) -> dict[int, float | None]:
     return {seed: mean * (1 + 0.01 * (-1) ** seed) for seed in range(seeds)}
 
 
-def test_a_best_is_known_where_it_leads_alone() -> None:
+def test_a_best_is_known_where_it_leads_alone():
     losses = {
         ("conv", 5): {PRE: runs(1.0), GATE: runs(0.5)},
         ("conv", 10): {PRE: runs(1.0), GATE: dict.fromkeys(range(5), 1.0)},
@@ -44,7 +44,7 @@ def test_a_best_is_known_where_it_leads_alone() -> None:
     assert list(advice_proof.bests(losses)) == [advice_proof.Known("conv", 5, GATE)]
 
 
-def test_lines_say_whether_the_best_is_held_and_copies_are_told_apart() -> None:
+def test_lines_say_whether_the_best_is_held_and_copies_are_told_apart():
     known = advice_proof.Task("known", 0, advice_proof.Known("conv", 5, GATE))
     copies = advice_proof.Task("copies", 0)
 
@@ -60,7 +60,7 @@ def test_lines_say_whether_the_best_is_held_and_copies_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("family", advice_proof.templates())
-def test_an_advice_asks_what_decide_asked(family: str) -> None:
+def test_an_advice_asks_what_decide_asked(family):
     """The same connections, at the same widths, on the same data, in the same steps of the same recipe."""
     make = Mock(return_value=advice(GATE))
     advice_proof.line_of(advice_proof.Task("known", 0, advice_proof.Known(family, 5, GATE)), make)

@@ -6,7 +6,6 @@ import itertools
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,7 +48,7 @@ def first(run: Run) -> tuple[Advice, Any]:
     return run()
 
 
-def test_an_advice_and_the_same_again(run: Run, first: tuple[Advice, Any]) -> None:
+def test_an_advice_and_the_same_again(run, first):
     advice, engine = first
     assert {cell.task for cell in engine.cells} == {"trainability", "throughput", "memory", "propagation"}
     assert advice.verdict in set(QualityVerdict)
@@ -65,12 +64,12 @@ def test_an_advice_and_the_same_again(run: Run, first: tuple[Advice, Any]) -> No
     json.dumps(advice.plain(), allow_nan=False)
 
 
-def test_an_option_that_is_none_has_near_names(run: Run) -> None:
+def test_an_option_that_is_none_has_near_names(run):
     with pytest.raises(UnknownName, match="did you mean width"):
         run(widht=8)
 
 
-def test_rows_have_the_losses_of_the_finals_and_the_places_of_the_advice(first: tuple[Advice, Any]) -> None:
+def test_rows_have_the_losses_of_the_finals_and_the_places_of_the_advice(first):
     """As if the finalists learnt."""
     advice = first[0]
     words = dict.fromkeys(advice.finalists, Learning.LEARNS)
@@ -95,9 +94,7 @@ def test_rows_have_the_losses_of_the_finals_and_the_places_of_the_advice(first: 
     assert ranking(table, kind, 2, "loss").take == advice.use[0].block
 
 
-def test_a_seed_that_failed_says_nothing_about_its_network(
-    run: Run, first: tuple[Advice, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_seed_that_failed_says_nothing_about_its_network(run, first, monkeypatch):
     finals, value = FinalRuns.at_rates, MeasuredCells.value
 
     def one_fails(self: FinalRuns, *words: Any) -> Any:
@@ -117,9 +114,7 @@ def test_a_seed_that_failed_says_nothing_about_its_network(
     assert "timeout: after 1 s" in advice.notes[-1]
 
 
-def test_the_better_of_two_rates_counts_for_a_finalist(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_better_of_two_rates_counts_for_a_finalist(run, tmp_path, monkeypatch):
     """The higher its rate, the lower the loss of plain; but at 1 every run of the finals diverges."""
     value = MeasuredCells.value
 
@@ -140,7 +135,7 @@ def test_the_better_of_two_rates_counts_for_a_finalist(
 
 
 @pytest.mark.slow
-def test_an_interrupted_advice_goes_on(run: Run, tmp_path: Path) -> None:
+def test_an_interrupted_advice_goes_on(run, tmp_path):
     def stored() -> set[str]:
         (file,) = tmp_path.glob("*/store.sqlite")
         with Store(file, read_only=True) as store:
@@ -154,7 +149,7 @@ def test_an_interrupted_advice_goes_on(run: Run, tmp_path: Path) -> None:
     assert len(engine.cells) == len(stored() - before) > 0
 
 
-def test_what_time_leaves_out_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_time_leaves_out_is_named(run, tmp_path, monkeypatch):
     monkeypatch.setattr(PLAN, lambda *_: HalvingPlan(2, 2, 1))
     advice, _ = run(out=tmp_path)
     left = [one for one in advice.results if one.learning == Learning.LEFT_OUT]
@@ -166,9 +161,7 @@ def test_what_time_leaves_out_is_named(run: Run, tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("check", "measured"), [(1, {"trainability"}), (2, {"trainability", "memory", "throughput"})], ids=["pace", "costs"]
 )
-def test_a_pace_that_was_too_slow_is_measured_again(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: int, measured: set[str]
-) -> None:
+def test_a_pace_that_was_too_slow_is_measured_again(run, tmp_path, monkeypatch, check, measured):
     """The minutes are checked with the pace, so that no costs are measured for nothing, and again with the costs."""
     calls = itertools.count(1)
 
@@ -190,7 +183,7 @@ def test_a_pace_that_was_too_slow_is_measured_again(
     assert {cell.seed for cell in engine.cells if cell.recipe.get("steps") == PACE_STEPS} == {4, 5}
 
 
-def test_a_layer_of_ones_own_with_its_data_and_loss(layers: str, run: Run) -> None:
+def test_a_layer_of_ones_own_with_its_data_and_loss(layers, run):
     words = {"data": f"{layers}:batches", "loss": f"{layers}:loss", "block": ("residual",)}
     advice, engine = run(f"{layers}:fine", **words)
     assert advice.about["layer"] == f"{layers}:fine"

@@ -25,7 +25,7 @@ def orthogonal(gain: float, depth: int) -> nn.Sequential:
 
 
 @pytest.mark.parametrize("gain", [1.0, 0.9])
-def test_an_orthogonal_linear_stack_stretches_all_directions_alike(gain: float) -> None:
+def test_an_orthogonal_linear_stack_stretches_all_directions_alike(gain):
     stack, x = orthogonal(gain, 30), torch.randn(8, WIDTH, dtype=torch.float64)
     found = spectrum(jacobian(stack, x[:1]))
     assert (found.largest, found.smallest) == pytest.approx((gain**30,) * 2, rel=1e-9)
@@ -37,7 +37,7 @@ def test_an_orthogonal_linear_stack_stretches_all_directions_alike(gain: float) 
     assert neighbour_correlation(gradients) == pytest.approx(1.0)
 
 
-def test_rows_are_outputs_as_torch_has_them() -> None:
+def test_rows_are_outputs_as_torch_has_them():
     weight = torch.randn(6, 6, dtype=torch.float64)
 
     def function(x: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ def test_rows_are_outputs_as_torch_has_them() -> None:
     assert torch.allclose(jacobian(function, x), told)
 
 
-def test_products_have_the_mean_of_the_squares() -> None:
+def test_products_have_the_mean_of_the_squares():
     matrix = torch.randn(WIDTH, WIDTH, dtype=torch.float64)
     found = spectrum(jacobian(lambda x: x @ matrix, torch.zeros(1, WIDTH, dtype=torch.float64)))
     assert found.mean_square == pytest.approx(float(matrix.square().sum()) / WIDTH)
@@ -56,7 +56,7 @@ def test_products_have_the_mean_of_the_squares() -> None:
     assert sum(many) / len(many) == pytest.approx(found.mean_square, rel=0.05)
 
 
-def test_a_singular_matrix_has_a_rank_and_no_spread() -> None:
+def test_a_singular_matrix_has_a_rank_and_no_spread():
     matrix = torch.diag(torch.tensor([1.0, 1e-3, 0.0], dtype=torch.float64))
     found = spectrum(matrix)
     assert (found.rank, found.spread) == (2, None)
@@ -64,7 +64,7 @@ def test_a_singular_matrix_has_a_rank_and_no_spread() -> None:
     assert spectrum(matrix / 0.0) is None
 
 
-def test_gradients_along_a_kinked_line_shatter() -> None:
+def test_gradients_along_a_kinked_line_shatter():
     """A gradient that turns at every step, and one that is not there at all."""
     turning = torch.eye(4)
     assert neighbour_correlation(turning) == pytest.approx(0.0)

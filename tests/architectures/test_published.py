@@ -52,7 +52,7 @@ def family_of(architecture: str, options: Mapping[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("net", NETS)
-def test_parameters_and_multiply_adds(net: str) -> None:
+def test_parameters_and_multiply_adds(net):
     name, block, width, depth, options, parameters, multiply_adds = NETS[net]
     architecture = architectures.get(name)
     with torch.device("meta"), torch.no_grad():
@@ -84,7 +84,7 @@ POOLS_OR_PROJECTS = ("conv-highway", "cifar-resnet-b")
         if block in CORE or (name in POOLS_OR_PROJECTS and can_join(block, "conv"))
     ],
 )
-def test_every_block_fills_every_architecture(name: str, block: str) -> None:
+def test_every_block_fills_every_architecture(name, block):
     depth, inputs = SMALL[name]
     network = architectures.get(name).build(
         block, family_of(name, {}), width=2, depth=depth, inputs=inputs, outputs=7, seed=3
@@ -120,13 +120,13 @@ def sides(network: nn.Module, inputs: tuple[int, ...]) -> list[tuple[int, int]]:
         (3, [(1, 24), (1, 12), (1, 6)]),
     ],
 )
-def test_where_the_pools_of_the_highway_network_stand(depth: int, expected: list[tuple[int, int]]) -> None:
+def test_where_the_pools_of_the_highway_network_stand(depth, expected):
     network = architectures.get("conv-highway").build("highway", make_family("conv"), width=2, depth=depth)
     assert sides(network, (1, 28, 28)) == expected
-    assert network[-1].in_features == 2 * 3 * 3  # type: ignore[index]
+    assert network[-1].in_features == 2 * 3 * 3
 
 
-def test_where_the_stages_stand() -> None:
+def test_where_the_stages_stand():
     resnet = architectures.get("cifar-resnet").build("residual", make_family("conv-pair"), width=2, depth=6)
     assert sides(resnet, (3, 32, 32)) == [(2, 32), (2, 16), (2, 8)]
     vgg = architectures.get("vgg").build("plain", make_family("conv"), width=2, depth=12, inputs=(3, 64, 64))
@@ -151,14 +151,14 @@ def test_where_the_stages_stand() -> None:
         ("vgg", {"family": "dense", "depth": 9}, "takes .*'dense'"),
     ],
 )
-def test_what_cannot_be(name: str, words: dict[str, Any], says: str) -> None:
+def test_what_cannot_be(name, words, says):
     family = make_family(words.pop("family", "conv"))
     with pytest.raises(BadInput, match=f"^the {name} architecture {says}") as caught:
         architectures.get(name).build("plain", family, **{"width": 4, "depth": 8, **words})
     assert isinstance(caught.value, Incompatible) == says.startswith("takes")  # a run skips these cells
 
 
-def test_the_lectures_network_has_its_inputs_width_and_vectors_alone() -> None:
+def test_the_lectures_network_has_its_inputs_width_and_vectors_alone():
     stemless = architectures.get("stemless")
     network = stemless.build("plain", make_family("dense"), width=784, depth=1, seed=5)
     assert network(torch.randn(2, 1, 28, 28)).shape == (2, 10)
@@ -171,11 +171,11 @@ def test_the_lectures_network_has_its_inputs_width_and_vectors_alone() -> None:
 
 
 @pytest.mark.parametrize("name", architectures.names())
-def test_a_cells_key_has_the_source_of_its_architecture(name: str) -> None:
+def test_a_cells_key_has_the_source_of_its_architecture(name):
     assert architectures.module_of(name) in modules_of(on_digits(layout=name))
 
 
-def test_a_cell_names_its_architecture() -> None:
+def test_a_cell_names_its_architecture():
     one = on_digits(dataset="mnist", width=784, layout="stemless")
     assert type(cell_network(one)[0]) is nn.Flatten
     last = cell("trainability", "plain", "bilstm", dataset="adding", seq_len=6, layout="last-step")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sqlite3
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -161,7 +160,7 @@ def around(here: Path) -> Path:
 
 
 @pytest.mark.parametrize("line", CASES, ids=lambda line: line[:60])
-def test_one_line_and_status_2(line: str, around: Path, invoke: Any) -> None:
+def test_one_line_and_status_2(line, around, invoke):
     command, _, words = line.partition(" ")
     done = invoke(command, RUN if command == "run" else "", words)
     sys.modules.pop("bad_layers", None)
@@ -175,7 +174,7 @@ def test_one_line_and_status_2(line: str, around: Path, invoke: Any) -> None:
     assert not (around / "store.sqlite").exists()
 
 
-def test_missing_cuda(invoke: Any) -> None:
+def test_missing_cuda(invoke):
     if torch.cuda.is_available():
         pytest.skip("this machine has a CUDA device")
     done = invoke("run", RUN, "--device cuda")
@@ -183,7 +182,7 @@ def test_missing_cuda(invoke: Any) -> None:
     assert "cuda" in done.stderr
 
 
-def test_broken_data_file(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_data_file(here, invoke, monkeypatch):
     (here / "movie-reviews.tsv").write_text("1\t2.0\tgood\n")
     monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(here))
     for line in ("data check sentiment", f"run {RUN} trainability --dataset sentiment"):
@@ -194,12 +193,12 @@ def test_broken_data_file(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPat
         )
 
 
-def test_message_of_several_lines_is_one(invoke: Any, here: Path) -> None:
+def test_message_of_several_lines_is_one(invoke, here):
     (here / "wordy.py").write_text("raise ValueError('first\\nsecond')\n")
     assert invoke("list --plugin wordy.py").stderr.endswith("ValueError: first second\n")
 
 
-def test_bugs_show_themselves(invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bugs_show_themselves(invoke, monkeypatch):
     """Only errors that a user can mend are one line; any other keeps its traceback."""
 
     def broken(section: str) -> None:

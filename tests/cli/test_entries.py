@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,7 +24,7 @@ REGISTRIES = dict(zip(SECTIONS, (blocks, families, architectures, tasks, dataset
 
 
 @pytest.mark.parametrize("section", REGISTRIES)
-def test_names(section: str, invoke: Any) -> None:
+def test_names(section, invoke):
     shown = invoke("list", section)
     assert shown.exit_code == 0
     assert all(name in shown.stdout for name in REGISTRIES[section])
@@ -35,7 +33,7 @@ def test_names(section: str, invoke: Any) -> None:
 
 
 @pytest.mark.parametrize("section", FILES)
-def test_the_source_says_what_is_registered(section: str) -> None:
+def test_the_source_says_what_is_registered(section):
     keys = set(COLUMNS[Section(section)]) - IMPORTED
     own = f"highway_bench.{FILES[section].partition('/')[0]}."  # other tests import plug-ins
     read, registered = declared(section), [one for one in catalogue(section) if one.get("module", own).startswith(own)]
@@ -43,7 +41,7 @@ def test_the_source_says_what_is_registered(section: str) -> None:
         assert [text_of(entry[key]) for entry in read] == [text_of(entry[key]) for entry in registered]
 
 
-def test_an_installed_package_adds_its_entries(here: Path, shell: Any) -> None:
+def test_an_installed_package_adds_its_entries(here, shell):
     (here / "its_blocks.py").write_text(
         "from highway_bench.blocks import Block, register_block\n"
         "@register_block('its-own', equation='y = x', source='none', summary='none', starts=())\n"
@@ -56,20 +54,20 @@ def test_an_installed_package_adds_its_entries(here: Path, shell: Any) -> None:
     assert "its-own" in shell("list blocks").stdout
 
 
-def test_a_file_that_is_no_python_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_no_python_is_named(tmp_path):
     (tmp_path / "broken.py").write_text("class :\n")
     with pytest.raises(BadInput, match=r"broken\.py.*SyntaxError"):
         declared_in([tmp_path / "broken.py"])
 
 
-def test_what_a_plugin_prints_goes_to_stderr(invoke: Any, here: Path) -> None:
+def test_what_a_plugin_prints_goes_to_stderr(invoke, here):
     (here / "loud_plugin.py").write_text("print('loaded')\n")
     done = invoke("list blocks --json --plugin loud_plugin.py")
     assert json.loads(done.stdout)["blocks"]
     assert done.stderr == "loaded\n"
 
 
-def test_a_network_as_json(invoke: Any) -> None:
+def test_a_network_as_json(invoke):
     shown = json.loads(invoke("show highway --family conv --depth 10 --width 16 --match width --json").stdout)
     layer = 2 * (9 * 16 * 16 + 16)
     assert (shown["layer_params"], shown["params"]) == (layer, 10 * layer)
@@ -78,14 +76,14 @@ def test_a_network_as_json(invoke: Any) -> None:
     assert (shown["equal"]["block"], shown["mismatch"]) == ("plain", 0)
 
 
-def test_a_network_of_ones_own_family(invoke: Any, here: Path) -> None:
+def test_a_network_of_ones_own_family(invoke, here):
     (here / "show_layers.py").write_text("from torch import nn\ndef make(width): return nn.Linear(width, width)\n")
     shown = invoke("show residual --family show_layers:make --depth 3")
     assert shown.exit_code == 0
     assert "H = show_layers:make(width)" in shown.stdout
 
 
-def test_data_that_lack_something(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_that_lack_something(here, invoke, monkeypatch):
     assert "not set" in invoke("data list").stdout
     monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(here))
     listed = json.loads(invoke("data list --json").stdout)
@@ -96,19 +94,19 @@ def test_data_that_lack_something(here: Path, invoke: Any, monkeypatch: pytest.M
     assert "data fetch" in missing["sentiment"]
 
 
-def test_fetch(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch(here, invoke, monkeypatch):
     monkeypatch.setattr("highway_bench.data.sentiment.fetch_corpora", lambda: here / "fetched")
     assert json.loads(invoke("data fetch sentiment --json").stdout)["fetched"] == str(here / "fetched")
     assert json.loads(invoke("data fetch digits --json").stdout)["fetched"] is None
 
 
-def test_sizes_of_data(invoke: Any) -> None:
+def test_sizes_of_data(invoke):
     [digits] = json.loads(invoke("data check digits --json").stdout)["datasets"]
     assert (digits["train"], digits["outputs"], digits["target"]) == ([1437, 1, 8, 8], 10, "class")
     assert "1,437" in invoke("data check dig*").stdout
 
 
-def test_broken_contract(here: Path, invoke: Any) -> None:
+def test_broken_contract(here, invoke):
     """What ``check`` says of a gate that gets no gradient. A block that keeps the contract: see test_process."""
     text = block_text("bad-gate")
     assert "y: Tensor = x + h * t " in text

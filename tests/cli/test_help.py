@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,14 +46,14 @@ TINY = {
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_help_has_an_example(command: tuple[str, ...], invoke: Any) -> None:
+def test_help_has_an_example(command, invoke):
     shown = invoke(*command, "--help")
     assert shown.exit_code == 0
     assert f"Example: highway-bench {' '.join(command[:1])}" in " ".join(shown.stdout.split())
 
 
 @pytest.mark.parametrize("example", examples(get_command(app)))
-def test_examples_run(example: str, invoke: Any, here: Path, store: None, history: None, monkeypatch: Any) -> None:
+def test_examples_run(example, invoke, here, store, history, monkeypatch):
     """As they are shown, but for an option that leaves the work away; the history and the network are stand-ins."""
     monkeypatch.setattr("highway_bench.data.sentiment.Sentiment.fetch", lambda _: here)
     monkeypatch.setattr("highway_bench.data.mnist.Mnist.fetch", lambda _: here)
@@ -73,7 +72,7 @@ def test_examples_run(example: str, invoke: Any, here: Path, store: None, histor
     assert done.exit_code == regressed, done.output
 
 
-def test_the_recipes_of_the_help_run(invoke: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_recipes_of_the_help_run(invoke, monkeypatch, tmp_path):
     """Each K=V that the help of --recipe names, and all of them at once, over the default profile."""
     monkeypatch.chdir(tmp_path)
     shown = " ".join(invoke("run", "--help").stdout.split())
@@ -85,7 +84,7 @@ def test_the_recipes_of_the_help_run(invoke: Any, monkeypatch: pytest.MonkeyPatc
         assert (done.exit_code, done.stderr) == (0, "")
 
 
-def test_help_loads_nothing_heavy() -> None:
+def test_help_loads_nothing_heavy():
     code = f"""
 import contextlib, io, sys
 from highway_bench.cli import app
@@ -98,19 +97,19 @@ print(*{{"torch", "numpy", "pandas"}} & set(sys.modules))
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
 
 
-def test_version(invoke: Any) -> None:
+def test_version(invoke):
     shown = invoke("--version")
     assert (shown.exit_code, shown.stdout) == (0, f"highway-bench {hb.__version__}\n")
 
 
 @pytest.mark.parametrize("words", [["frobnicate"], ["run", "--depth", "ten"], ["run", "--frob"], ["show"]])
-def test_usage_errors(words: list[str], invoke: Any) -> None:
+def test_usage_errors(words, invoke):
     done = invoke(*words)
     assert done.exit_code == 2
     assert "Error: " in done.stderr
 
 
-def test_options_are_the_words_of_the_api() -> None:
+def test_options_are_the_words_of_the_api():
     """One vocabulary: what ``run`` takes on the command line, the Python API takes under the same name."""
     of_commands = {"dry_run", "strict", "address", "log_file", "details", "json"}
     of_python = inspect.signature(hb.run).parameters.keys() - {"progress", "trials"}
@@ -119,6 +118,6 @@ def test_options_are_the_words_of_the_api() -> None:
     assert len(of_python) == len(inspect.signature(run).parameters) - len(of_commands)
 
 
-def test_typer_was_told_no_pretty_tracebacks() -> None:
+def test_typer_was_told_no_pretty_tracebacks():
     """A bug shows itself whole, without the values of variables."""
     assert not app.pretty_exceptions_enable

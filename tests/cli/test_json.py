@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,6 @@ from highway_bench.studies.reproduce.base import Conclusion, reproductions
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.studies.reproduce.running import Reproduced
 from tests.cli.conftest import leaves
-
-Invoke = Callable[..., Any]
 
 ROW = {
     name: "any" if name in JSON_KINDS else "string or null" if kind == "TEXT" else "number or null"
@@ -71,7 +68,7 @@ def reproduced(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("line", KEYS)
-def test_keys_and_kinds(line: str, invoke: Invoke, request: pytest.FixtureRequest) -> None:
+def test_keys_and_kinds(line, invoke, request):
     if needs := NEEDS.get(line.partition(" ")[0]):
         request.getfixturevalue(needs)
     done = invoke(line, "--json")
@@ -82,11 +79,11 @@ def test_keys_and_kinds(line: str, invoke: Invoke, request: pytest.FixtureReques
 
 
 @pytest.mark.parametrize("leaf", sorted(leaves(get_command(app)) - WITHOUT_JSON))
-def test_every_command_is_there_and_prints_json(leaf: str) -> None:
+def test_every_command_is_there_and_prints_json(leaf):
     assert any(f"{line} ".startswith(f"{leaf} ") for line in KEYS)
 
 
-def test_a_result_is_printed_in_one_form_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_result_is_printed_in_one_form_alone(capsys):
     def not_asked_for() -> Any:
         pytest.fail("the other form is not asked for")
         yield
@@ -98,14 +95,14 @@ def test_a_result_is_printed_in_one_form_alone(capsys: pytest.CaptureFixture[str
     assert (first, title.strip(), name.strip(), empty.strip()) == ("a\\x1b[2J", "Cells", "[red]", "")
 
 
-def test_what_json_lacks_is_no_text() -> None:
+def test_what_json_lacks_is_no_text():
     with pytest.raises(TypeError):
         print_json({"value": 1j})
     with pytest.raises(ValueError, match="nan"):
         print_json({"value": float("nan")})
 
 
-def test_departures_are_seen() -> None:
+def test_departures_are_seen():
     """The comparison itself: a number as text, a flag as a number, keys too many and too few."""
     contract = {"a": "number", "b": ["string"], "c": "flag"}
     assert departures({"a": 1, "b": ["x"], "c": True}, contract) == []

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,7 +25,7 @@ LONG_RUN = """
 
 
 @pytest.mark.slow
-def test_new_block_from_file_to_rows(here: Path, invoke: Any, shell: Any) -> None:
+def test_new_block_from_file_to_rows(here, invoke, shell):
     """A new block outside the tree, and a layer of the user's: written, checked, run under workers, in the rows."""
     written = invoke("new-block my-gate")
     assert written.exit_code == 0, written.stderr
@@ -53,7 +52,7 @@ def test_new_block_from_file_to_rows(here: Path, invoke: Any, shell: Any) -> Non
 
 
 @pytest.mark.slow
-def test_ctrl_c(here: Path) -> None:
+def test_ctrl_c(here):
     """Exit status 130, one line, and finished measurements are stored."""
     process = subprocess.Popen(
         [sys.executable, "-m", "highway_bench", *LONG_RUN.split()],
@@ -88,13 +87,13 @@ def measured(path: str) -> int:
     [(">/dev/full", 1, "highway-bench: cannot write: No space left on device\n"), (">&-", 0, "")],
 )
 @pytest.mark.parametrize("words", ["list tasks", "--help"])
-def test_an_output_that_takes_nothing(here: Path, words: str, output: str, status: int, said: str) -> None:
+def test_an_output_that_takes_nothing(here, words, output, status, said):
     command = f"{shlex.quote(sys.executable)} -m highway_bench {words} {output}"
     done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, env=environment(), check=False)
     assert (done.returncode, done.stderr) == (status, said)
 
 
-def test_closed_pipe(here: Path) -> None:
+def test_closed_pipe(here):
     """As in ``highway-bench list blocks | head -1``: no complaint."""
     process = subprocess.Popen(
         [sys.executable, "-m", "highway_bench", "list", "blocks", "--json"],

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
 from highway_bench.results import Store, row
 from tests.inline_engine import cell_of
-
-Invoke = Callable[..., Result]
 
 
 def put(store: Store, digest: str, day: int, *, block: str = "plain", machine: str = "cpu-a-2c") -> None:
@@ -48,7 +44,7 @@ def stored(path: Path) -> dict[str, int]:
     return {digest: digests.count(digest) for digest in digests}
 
 
-def test_prune(invoke: Invoke, pruned: Path) -> None:
+def test_prune(invoke, pruned):
     before = stored(pruned)
     done = invoke("results prune --dry-run --store", pruned)
     assert done.exit_code == 0
@@ -61,7 +57,7 @@ def test_prune(invoke: Invoke, pruned: Path) -> None:
     assert "0 rows of 0 cells" in done.stdout
 
 
-def test_rows_without_a_time_are_the_oldest(invoke: Invoke, pruned: Path) -> None:
+def test_rows_without_a_time_are_the_oldest(invoke, pruned):
     with closing(sqlite3.connect(pruned)) as db, db:
         db.execute("UPDATE rows SET time_utc = NULL WHERE digest = 'edit'")
     done = invoke("results prune --dry-run --store", pruned)
@@ -69,7 +65,7 @@ def test_rows_without_a_time_are_the_oldest(invoke: Invoke, pruned: Path) -> Non
     assert "4 rows of 2 cells" in done.stdout
 
 
-def test_runs_at_an_earlier_choice_of_the_learning_rate_stay(invoke: Invoke, here: Path) -> None:
+def test_runs_at_an_earlier_choice_of_the_learning_rate_stay(invoke, here):
     """Reports leave them out, but their source is the newest."""
     path = here / "rates.sqlite"
     cell = cell_of("trainability")

@@ -33,7 +33,7 @@ class Raising(Block):
 """
 
 
-def test_dry_run(here: Path, invoke: Any) -> None:
+def test_dry_run(here, invoke):
     shown = invoke("run --profile smoke --family dense --block plain --dry-run")
     assert shown.exit_code == 0
     rows = [[part.strip() for part in line.split("│")] for line in shown.stdout.splitlines() if "│" in line]
@@ -45,13 +45,13 @@ def test_dry_run(here: Path, invoke: Any) -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_a_gpus_time_is_said_to_be_a_guess(device: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gpus_time_is_said_to_be_a_guess(device, capsys):
     estimate: Any = SimpleNamespace(cells=(cell_of("cost", device=device),), stored=0, seconds=60.0, bytes=2**20)
     print_plan(estimate, Path("store.sqlite"), as_json=False)
     assert ("a guess" in capsys.readouterr().out) == (device == "cuda")
 
 
-def test_dry_run_as_json(invoke: Any) -> None:
+def test_dry_run_as_json(invoke):
     plan = json.loads(invoke(RUN, "--dry-run --json").stdout)
     assert {cell["block"] for cell in plan["cells"]} == {"plain", "highway"}
     assert plan["seconds"] > 0
@@ -60,7 +60,7 @@ def test_dry_run_as_json(invoke: Any) -> None:
 
 
 @pytest.mark.usefixtures("inline")
-def test_run_then_all_that_follows(here: Path, invoke: Any) -> None:
+def test_run_then_all_that_follows(here, invoke):
     first = invoke(MEASURE)
     assert first.exit_code == 0, first.output
     assert "2 measured" in first.stdout
@@ -90,7 +90,7 @@ def test_run_then_all_that_follows(here: Path, invoke: Any) -> None:
     assert merged[-1] == "2 cells taken: all.sqlite"
 
 
-def test_rows_are_filtered_and_exported(here: Path, invoke: Any, store: None) -> None:
+def test_rows_are_filtered_and_exported(here, invoke, store):
     shown = json.loads(invoke("results show --metric peak --json").stdout)
     assert {row["block"] for row in shown["rows"]} == {"plain", "highway"}
     assert invoke("results show --task nothing").exit_code == 3
@@ -98,7 +98,7 @@ def test_rows_are_filtered_and_exported(here: Path, invoke: Any, store: None) ->
     assert len((here / "rows.csv").read_text().splitlines()) > 10
 
 
-def test_nothing_to_show(here: Path, invoke: Any) -> None:
+def test_nothing_to_show(here, invoke):
     """A report or an export of nothing must not pass for a success."""
     Store("empty.sqlite").close()
     for words in ["report", "results show", "results export rows.csv"]:
@@ -107,14 +107,14 @@ def test_nothing_to_show(here: Path, invoke: Any) -> None:
         assert done.stderr.startswith("highway-bench: ")
 
 
-def test_nothing_planned(invoke: Any) -> None:
+def test_nothing_planned(invoke):
     done = invoke("run trainability --profile smoke --family dense-pair")
     assert done.exit_code == 3
     assert "'smoke'" in done.stderr
 
 
 @pytest.mark.usefixtures("inline")
-def test_all_skipped_and_strict(invoke: Any) -> None:
+def test_all_skipped_and_strict(invoke):
     """A run whose every cell was skipped measured nothing; under --strict each is named."""
     assert invoke(MEASURE, "--mode cudagraph").exit_code == 3
     strict = invoke(MEASURE, "--mode cudagraph --strict")
@@ -125,7 +125,7 @@ def test_all_skipped_and_strict(invoke: Any) -> None:
 
 
 @pytest.mark.usefixtures("inline")
-def test_failed_cell(invoke: Any, here: Path) -> None:
+def test_failed_cell(invoke, here):
     (here / "raising_block.py").write_text(RAISING)
     done = invoke(MEASURE, "--block raising --plugin raising_block.py")
     blocks.unregister("raising")
@@ -136,7 +136,7 @@ def test_failed_cell(invoke: Any, here: Path) -> None:
     assert "2 ok, 1 failed" in done.stdout
 
 
-def test_status_of_odd_values(store: None, invoke: Any) -> None:
+def test_status_of_odd_values(store, invoke):
     """A progress with one more entry, and a failed row without a recipe."""
     with closing(sqlite3.connect("reports/results.sqlite")) as db:
         db.execute("UPDATE meta SET value = json_set(value, '$.more', 1) WHERE name = 'progress'")
@@ -148,7 +148,7 @@ def test_status_of_odd_values(store: None, invoke: Any) -> None:
     assert "more" not in done.stdout
 
 
-def test_interrupt_says_where_results_are(invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_says_where_results_are(invoke, monkeypatch):
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 

@@ -8,17 +8,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution import runner, schedule
 from highway_bench.execution.engines import cluster as engine
 from highway_bench.execution.engines._nodes import first_line
 from highway_bench.execution.engines.cluster import module_path
-from highway_bench.execution.runner import Summary
 from highway_bench.provenance import Identity, identity
 from tests.execution.processes import environment
 
@@ -46,13 +43,13 @@ def refusal(done: subprocess.CompletedProcess[str]) -> str:
     return lines[0]
 
 
-def test_a_command_on_the_cluster(cluster: Any, command: Callable[..., Any]) -> None:
+def test_a_command_on_the_cluster(cluster, command):
     done = command("--address", cluster.address, "--json")
     assert done.returncode == 0, done.stderr
     assert '"failures": []' in done.stdout
 
 
-def test_a_node_with_another_torch(cluster: Any, command: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_node_with_another_torch(cluster, command, tmp_path):
     torch = tmp_path / "old" / "torch"
     torch.mkdir(parents=True)
     (torch / "__init__.py").touch()
@@ -66,7 +63,7 @@ def test_a_node_with_another_torch(cluster: Any, command: Callable[..., Any], tm
     assert "torch 2.3.4" in line
 
 
-def test_a_cluster_with_another_ray(ray_environment: None) -> None:
+def test_a_cluster_with_another_ray(ray_environment):
     """The text is that of the Ray which is installed."""
     from ray._private.utils import check_version_info
 
@@ -83,36 +80,32 @@ def test_a_cluster_with_another_ray(ray_environment: None) -> None:
         ("ray://127.0.0.1:10001", "HOST:PORT"),
     ],
 )
-def test_no_cluster(command: Callable[..., Any], address: str, says: str) -> None:
+def test_no_cluster(command, address, says):
     assert says in refusal(command("--address", address, RAY_ADDRESS=None))
 
 
 @pytest.mark.parametrize("token", ["", "another-token-" + "1" * 24])
-def test_a_command_without_the_token(cluster: Any, command: Callable[..., Any], tmp_path: Path, token: str) -> None:
+def test_a_command_without_the_token(cluster, command, tmp_path, token):
     assert "token" in refusal(command(RAY_AUTH_TOKEN=token, HOME=str(tmp_path))).lower()
 
 
-def test_an_address_for_another_engine(command: Callable[..., Any]) -> None:
+def test_an_address_for_another_engine(command):
     assert "--engine" in refusal(command("--engine", "local", "--address", "127.0.0.1:6379"))
 
 
-def test_a_machine_that_no_node_is(
-    run: Callable[..., Summary], cell: Callable[..., Cell], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_that_no_node_is(run, cell, monkeypatch):
     monkeypatch.setattr(engine, "identity", lambda device: Identity("cpu-other-1c", None, "2.13.0+cpu"))
     with pytest.raises(BadInput, match="cpu-other-1c"):
         run([cell(task="fake-timing")])
 
 
-def test_a_device_that_no_node_has(
-    run: Callable[..., Summary], cell: Callable[..., Cell], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_that_no_node_has(run, cell, monkeypatch):
     for module in (runner, schedule):  # as if this machine had one
         monkeypatch.setattr(module, "identity", lambda device: identity())
     with pytest.raises(BadInput, match="GPU"):
         run([cell().but(device="cuda")])
 
 
-def test_a_module_that_is_no_file() -> None:
+def test_a_module_that_is_no_file():
     with pytest.raises(BadInput, match="a_module_that_is_nowhere"):
         module_path("a_module_that_is_nowhere")

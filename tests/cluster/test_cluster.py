@@ -38,7 +38,7 @@ def namespace() -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("check_*.py")), ids=lambda file: file.stem)
-def test_in_a_namespace(namespace: list[str], file: Path, tmp_path: Path) -> None:
+def test_in_a_namespace(namespace, file, tmp_path):
     pytest_command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'inside'}"]
     done = subprocess.run(
         [*namespace, sys.executable, str(FOLDER / "loopback.py"), *pytest_command, str(file)],

@@ -42,11 +42,11 @@ def job(size: int = 0, **changes: Any) -> Job:
         (job(100 * GIB, threads=4), Placement(4, memory=4 * GIB)),
     ],
 )
-def test_a_job_reserves_the_memory_that_its_task_estimates(engine: RayEngine, of: Job, expected: Placement) -> None:
+def test_a_job_reserves_the_memory_that_its_task_estimates(engine, of, expected):
     assert engine._placement(of) == expected
 
 
-def test_a_job_leaves_no_events_on_the_first_node(engine: RayEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_leaves_no_events_on_the_first_node(engine, monkeypatch):
     """Ray would keep them in memory, for a dashboard that is not there."""
     given: dict[str, object] = {}
 
@@ -60,11 +60,11 @@ def test_a_job_leaves_no_events_on_the_first_node(engine: RayEngine, monkeypatch
     assert given["enable_task_events"] is False
 
 
-def test_a_job_that_runs_alone_reserves_a_node(engine: RayEngine) -> None:
+def test_a_job_that_runs_alone_reserves_a_node(engine):
     assert engine._placement(job(GIB, alone=True)) == Placement(2, nodes=("node-2",))
 
 
-def test_a_placement_is_possible_where_a_node_has_all_that_it_reserves() -> None:
+def test_a_placement_is_possible_where_a_node_has_all_that_it_reserves():
     nodes: dict[str, dict[str, object]] = {"a": {"Resources": {"CPU": 2.0, "memory": 8.0 * GIB}}}
     assert Placement(2, memory=8 * GIB).is_possible(nodes)
     assert not Placement(2, memory=9 * GIB).is_possible(nodes)
@@ -94,6 +94,6 @@ class NoMessageError(Exception):
         (NoMessageError(), "^NoMessageError$"),
     ],
 )
-def test_an_error_in_one_line(error: Exception, line: str) -> None:
+def test_an_error_in_one_line(error, line):
     assert re.search(line, first_line(error))
-    assert first_line(SimpleNamespace(cause=error)) == first_line(error)  # type: ignore[arg-type]
+    assert first_line(SimpleNamespace(cause=error)) == first_line(error)

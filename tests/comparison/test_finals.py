@@ -25,7 +25,7 @@ def frame(*trainings: list[Row]) -> pd.DataFrame:
     return frame_of([one for rows in trainings for one in rows])
 
 
-def test_finals_are_trainings_of_this_protocol_at_a_tuned_rate_with_fresh_seeds() -> None:
+def test_finals_are_trainings_of_this_protocol_at_a_tuned_rate_with_fresh_seeds():
     table = finals(
         frame(
             final(0),
@@ -43,7 +43,7 @@ def test_finals_are_trainings_of_this_protocol_at_a_tuned_rate_with_fresh_seeds(
     assert "rate" not in json.loads(table["recipe"].iloc[0])
 
 
-def test_the_newest_rate_and_the_newest_run_of_a_seed_count() -> None:
+def test_the_newest_rate_and_the_newest_run_of_a_seed_count():
     table = finals(
         frame(
             final(0, rate=0.3),

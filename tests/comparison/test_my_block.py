@@ -34,7 +34,7 @@ def compare(my_gate: str, part: str, committed: Path, tmp_path: Path) -> Compare
     return run
 
 
-def test_where_a_block_would_be(compare: Compare) -> None:
+def test_where_a_block_would_be(compare):
     trains = FormulaEngine(LOSSES)
     compared = compare(trains)
     assert compared.block == "my-gate · depth-aware"
@@ -55,29 +55,27 @@ def test_where_a_block_would_be(compare: Compare) -> None:
     assert again.cells == []  # all of it is in the store
 
 
-def test_a_block_stops_where_it_did_not_train(compare: Compare) -> None:
+def test_a_block_stops_where_it_did_not_train(compare):
     compared = compare(FormulaEngine(LOSSES | {"my-gate": 2.3}))
     assert {one.depth for one in compared.positions} == {1}
     assert len(compared.missing) == 2
 
 
 @pytest.mark.parametrize("loss", [0.13, float("inf")])
-def test_nothing_is_compared_where_pre_norm_disagrees(compare: Compare, loss: float) -> None:
+def test_nothing_is_compared_where_pre_norm_disagrees(compare, loss):
     trains = FormulaEngine({"pre-norm": loss, "my-gate": 0.1})
     with pytest.raises(ReferenceDisagrees, match="pre-norm in dense at depth 1"):
         compare(trains)
     assert {cell.block for cell in trains.cells} == {"pre-norm"}
 
 
-def test_no_depth_is_begun_after_the_time(compare: Compare) -> None:
+def test_no_depth_is_begun_after_the_time(compare):
     compared = compare(FormulaEngine(LOSSES), minutes=1e-9)
     assert (compared.positions, compared.exit_status) == ((), 3)
     assert "no time" in compared.missing[0]
 
 
-def test_bad_input_is_one_line_before_anything_is_trained(
-    compare: Compare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_input_is_one_line_before_anything_is_trained(compare, tmp_path, monkeypatch):
     nothing, empty = tmp_path / "nothing_in_it.py", tmp_path / "empty"
     nothing.write_text("")
     empty.mkdir()
@@ -101,7 +99,7 @@ def test_bad_input_is_one_line_before_anything_is_trained(
     assert not (tmp_path / "mine.sqlite").exists()
 
 
-def test_failed_trainings_are_named(compare: Compare) -> None:
+def test_failed_trainings_are_named(compare):
     with pytest.raises(ReferenceDisagrees, match="out of ideas"):
         compare(FormulaEngine(LOSSES, fails="pre-norm"))
     compared = compare(FormulaEngine(LOSSES, fails="my-gate"))
@@ -109,7 +107,7 @@ def test_failed_trainings_are_named(compare: Compare) -> None:
     assert "my-gate" in compared.missing[-1]
 
 
-def test_the_command(my_gate: str, part: str, committed: Path, tmp_path: Path) -> None:
+def test_the_command(my_gate, part, committed, tmp_path):
     options = {"part": part, "rows": committed, "store": tmp_path / "m.sqlite", "engine": "formula", "family": "dense"}
     words = ["compare-my-block", my_gate, *(f"--{name}={value}" for name, value in options.items())]
     engines.register("formula", lambda workers: FormulaEngine(LOSSES), module=__name__)
@@ -124,7 +122,7 @@ def test_the_command(my_gate: str, part: str, committed: Path, tmp_path: Path) -
     assert data["checks"][0]["ratio"]["low"] <= 1 <= data["checks"][0]["ratio"]["high"]
 
 
-def test_a_block_that_diverges_has_no_loss(compare: Compare, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_block_that_diverges_has_no_loss(compare, capsys):
     compared = compare(FormulaEngine(LOSSES | {"my-gate": float("inf")}), families=("dense",))
     show({}, comparison(compared, Path("mine.sqlite")), as_json=False)
     shown = capsys.readouterr().out

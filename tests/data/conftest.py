@@ -44,7 +44,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
             return Table(splits[split])
 
         module = ModuleType("datasets")
-        module.load_dataset = load_dataset  # type: ignore[attr-defined]
+        module.load_dataset = load_dataset
         monkeypatch.setitem(sys.modules, "datasets", module)
         return next(PATHS)
 

@@ -59,7 +59,7 @@ def shares(targets: Tensor, outputs: int) -> Tensor:
 INPUTS = {"image": torch.float32, "series": torch.float32, "tokens": torch.int64}
 
 
-def test_inputs(dataset: DataSet) -> None:
+def test_inputs(dataset):
     data = dataset.load()
     assert isinstance(data, Data)
     for inputs, targets in data:
@@ -80,7 +80,7 @@ def test_inputs(dataset: DataSet) -> None:
         assert (padding[:, 1:] >= padding[:, :-1]).all()
 
 
-def test_targets(dataset: DataSet) -> None:
+def test_targets(dataset):
     for inputs, targets in dataset.load():
         assert targets.dtype == (torch.float32 if dataset.target_kind == "scalar" else torch.int64)
         assert targets.shape == (inputs.shape if dataset.target_kind == "token" else inputs.shape[:1])
@@ -94,7 +94,7 @@ def test_targets(dataset: DataSet) -> None:
                 assert 0 <= asked.min() <= asked.max() < dataset.outputs
 
 
-def test_no_class_is_rare(dataset: DataSet) -> None:
+def test_no_class_is_rare(dataset):
     if dataset.target_kind != "class":
         pytest.skip("its answers are not classes")
     train, test = (shares(split.targets, dataset.outputs) for split in dataset.load())
@@ -102,7 +102,7 @@ def test_no_class_is_rare(dataset: DataSet) -> None:
     torch.testing.assert_close(train, test, rtol=0, atol=0.01)
 
 
-def test_chance_loss_is_that_of_the_best_constant_predictor(dataset: DataSet) -> None:
+def test_chance_loss_is_that_of_the_best_constant_predictor(dataset):
     targets = dataset.load().train.targets
     if dataset.target_kind == "scalar":
         loss = (targets - targets.mean()).square().mean().item()
@@ -114,7 +114,7 @@ def test_chance_loss_is_that_of_the_best_constant_predictor(dataset: DataSet) ->
     assert loss == pytest.approx(dataset.chance_loss, rel=1e-5 if exact else 0.015)
 
 
-def test_chance_accuracy_is_that_of_the_commonest_answer(dataset: DataSet) -> None:
+def test_chance_accuracy_is_that_of_the_commonest_answer(dataset):
     train, test = (split.targets for split in dataset.load())
     if dataset.target_kind == "scalar":
         assert dataset.chance_accuracy is None
@@ -126,27 +126,27 @@ def test_chance_accuracy_is_that_of_the_commonest_answer(dataset: DataSet) -> No
     assert right == pytest.approx(dataset.chance_accuracy, rel=1e-6 if exact else 0.25)
 
 
-def test_training_and_test_items_differ(dataset: DataSet) -> None:
+def test_training_and_test_items_differ(dataset):
     if "min_count" in {item.name for item in dataclasses.fields(dataset)}:
-        dataset = dataclasses.replace(dataset, min_count=1)  # type: ignore[call-arg]
+        dataset = dataclasses.replace(dataset, min_count=1)
     train, test = dataset.load()
     both = rows(train.inputs) & rows(test.inputs)
     # files of source code share lines, such as those of a licence
     assert len(both) <= (0.001 * len(test.inputs) if dataset.byte_targets else 0)
 
 
-def test_the_same_seed_gives_the_same_data(dataset: DataSet) -> None:
+def test_the_same_seed_gives_the_same_data(dataset):
     for first, second in zip(dataset.load(seed=3), dataset.load(seed=3), strict=True):
         assert torch.equal(first.inputs, second.inputs)
         assert torch.equal(first.targets, second.targets)
 
 
 @pytest.mark.parametrize("name", list(datasets))
-def test_every_entry_says_what_it_is(name: str) -> None:
+def test_every_entry_says_what_it_is(name):
     spec = datasets.get(name)
     assert spec.name == name
     assert all((spec.summary, spec.source, spec.cls.__doc__))
-    assert spec.cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert spec.cls.__dataclass_params__.frozen
     assert spec.options.keys() == {item.name for item in dataclasses.fields(spec.cls)}
     assert datasets.module_of(name).startswith("highway_bench.data.")
 
@@ -172,12 +172,12 @@ def test_every_entry_says_what_it_is(name: str) -> None:
         ("mnist", {"test_share": 1.5}, "test_share"),
     ],
 )
-def test_impossible_options(name: str, options: Mapping[str, Any], fault: str) -> None:
+def test_impossible_options(name, options, fault):
     with pytest.raises(BadInput, match=fault):
         make_dataset(name, **options)
 
 
 @pytest.mark.parametrize("name", ["adding", "copy", "recall"])
-def test_a_seed_is_a_whole_number(name: str) -> None:
+def test_a_seed_is_a_whole_number(name):
     with pytest.raises(BadInput, match="seed"):
         make_dataset(name).load(seed=-1)

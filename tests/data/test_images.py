@@ -6,7 +6,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import struct
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -72,7 +71,7 @@ def write_tables(folder: Path, *, header: bool, suffix: str = "") -> None:
         pytest.param(partial(write_tables, header=False, suffix=".gz"), id="csv.gz"),
     ],
 )
-def test_layouts_that_people_have(small: Path, write: Callable[[Path], None]) -> None:
+def test_layouts_that_people_have(small, write):
     write(small)
     train_images, train_labels, _, test_labels = read_mnist(find_mnist())
     assert np.array_equal(train_images, IMAGES)
@@ -80,7 +79,7 @@ def test_layouts_that_people_have(small: Path, write: Callable[[Path], None]) ->
     assert make_dataset("mnist").missing() is None
 
 
-def test_a_file_that_is_not_mnists_is_named(small: Path) -> None:
+def test_a_file_that_is_not_mnists_is_named(small):
     write_small(small, "emnist-mnist-{}-{}-idx{}-ubyte")
     write_idx(np.zeros((3, 28, 28), np.uint8), small / "emnist-mnist-train-images-idx3-ubyte")
     with pytest.raises(BadInput, match="emnist-mnist-train-images-idx3-ubyte"):
@@ -88,14 +87,14 @@ def test_a_file_that_is_not_mnists_is_named(small: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["1,2\n3,4,5\n", ""])
-def test_another_table_is_named(small: Path, text: str) -> None:
+def test_another_table_is_named(small, text):
     for part in ("train", "test"):
         (small / f"mnist_{part}.csv").write_text(text)
     with pytest.raises(BadInput, match=r"^.*mnist_train\.csv.*$"):
         read_mnist(find_mnist())
 
 
-def test_the_counts_that_chance_is_computed_from() -> None:
+def test_the_counts_that_chance_is_computed_from():
     if not (files := find_mnist()):
         pytest.skip("without MNIST's files")
     _, train_labels, _, test_labels = read_mnist(files)
@@ -103,7 +102,7 @@ def test_the_counts_that_chance_is_computed_from() -> None:
     assert tuple(np.bincount(test_labels)) == TEST_COUNTS
 
 
-def test_without_files_and_network_one_line_says_what_to_do(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_files_and_network_one_line_says_what_to_do(nowhere, monkeypatch):
     asked: list[str] = []
 
     def fail(request: Request, **_: Any) -> None:
@@ -125,7 +124,7 @@ def table(counts: tuple[int, ...], value: int) -> tuple[np.ndarray, np.ndarray]:
     return np.full((len(labels), 784), value, np.uint8), labels.astype(str)
 
 
-def test_openmls_table_is_parted_into_training_and_test(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openmls_table_is_parted_into_training_and_test(nowhere, monkeypatch):
     images, labels = map(np.concatenate, zip(table(TRAIN_COUNTS, 0), table(TEST_COUNTS, 255), strict=True))
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda name, **_: (images, labels.astype(object)))
     train, test = _load.__wrapped__()
@@ -135,14 +134,14 @@ def test_openmls_table_is_parted_into_training_and_test(nowhere: Path, monkeypat
     assert tuple(torch.bincount(test.targets).tolist()) == TEST_COUNTS
 
 
-def test_another_table_is_refused(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_table_is_refused(nowhere, monkeypatch):
     images, labels = map(np.concatenate, zip(table(TEST_COUNTS, 255), table(TRAIN_COUNTS, 0), strict=True))
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda name, **_: (images, labels))
     with pytest.raises(BadInput, match="counts of digits"):
         fetch_openml_arrays(nowhere)
 
 
-def test_a_new_split_has_every_image_once() -> None:
+def test_a_new_split_has_every_image_once():
     digits = Split(torch.arange(40.0).reshape(40, 1, 1, 1), torch.arange(40))
     data = Data(Split(*(part[:30] for part in digits)), Split(*(part[30:] for part in digits)))
     drawn = resplit(data, 0.25, seed=1)
@@ -177,19 +176,19 @@ def path(tmp_path: Path) -> Path:
         (PACKED[:-8] + bytes(8), "damaged"),
     ],
 )
-def test_a_bad_file_is_named_with_its_fault(path: Path, contents: bytes, fault: str) -> None:
+def test_a_bad_file_is_named_with_its_fault(path, contents, fault):
     path.write_bytes(contents)
     with pytest.raises(BadInput, match=f"^.*some-idx3-ubyte: .*{fault}.*$"):
         read_idx(path)
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read(tmp_path):
     with pytest.raises(BadInput, match="cannot be read"):
         read_idx(tmp_path)
 
 
 @given(cut=st.integers(0, 300), compressed=st.booleans())
-def test_wherever_a_file_is_cut(tmp_path_factory: pytest.TempPathFactory, cut: int, compressed: bool) -> None:
+def test_wherever_a_file_is_cut(tmp_path_factory, cut, compressed):
     whole = PACKED if compressed else CONTENTS
     path = tmp_path_factory.getbasetemp() / "cut"
     path.write_bytes(whole[:cut])
@@ -209,7 +208,7 @@ SPLITS = {  # SHA-256 of the images and labels, training then test: a change mak
 
 
 @pytest.mark.parametrize("name", SPLITS)
-def test_the_split_never_changes(name: str) -> None:
+def test_the_split_never_changes(name):
     train_items, test_items, sha256 = SPLITS[name]
     train, test = make_dataset(name).load()
     assert (len(train.targets), len(test.targets)) == (train_items, test_items)

@@ -71,9 +71,7 @@ def pip(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
     return deliver
 
 
-def test_fetched_files_are_the_published_ones_and_are_found(
-    corpora: dict[str, Corpus], distribution: bytes, pip: Callable[[bytes], None], nowhere: Path
-) -> None:
+def test_fetched_files_are_the_published_ones_and_are_found(corpora, distribution, pip, nowhere):
     pip(distribution)
     folder = fetch_corpora()
     assert folder == nowhere / "sentiment"
@@ -84,7 +82,7 @@ def test_fetched_files_are_the_published_ones_and_are_found(
     assert read_ratings(corpora["tweets"]) == [(0.25, "Nice £5"), (-3.0, "&lt;sigh&gt;")]
 
 
-def test_another_distribution_is_refused(distribution: bytes, pip: Callable[[bytes], None], tmp_path: Path) -> None:
+def test_another_distribution_is_refused(distribution, pip, tmp_path):
     pip(distribution[:-1])
     with pytest.raises(BadInput, match="SHA-256"):
         fetch_corpora(tmp_path / "here")
@@ -98,7 +96,7 @@ def test_another_distribution_is_refused(distribution: bytes, pip: Callable[[byt
         (subprocess.TimeoutExpired("pip", 300), "300 s"),
     ],
 )
-def test_a_pip_that_fails(error: Exception, fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_pip_that_fails(error, fault, monkeypatch, tmp_path):
     def run(*_: Any, **__: Any) -> None:
         raise error
 
@@ -118,12 +116,12 @@ def test_a_pip_that_fails(error: Exception, fault: str, monkeypatch: pytest.Monk
     ],
 )
 def test_a_damaged_file_is_named(
-    damage: Callable[[bytes], bytes],
-    fault: str,
-    corpora: dict[str, Corpus],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+    damage,
+    fault,
+    corpora,
+    monkeypatch,
+    tmp_path,
+):
     monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(tmp_path))
     (tmp_path / "movie-reviews.tsv").write_bytes(damage(TEXTS["movie-reviews"]))
     with pytest.raises(BadInput, match=rf"movie-reviews\.tsv: .*{fault}"):
@@ -134,7 +132,7 @@ def test_a_damaged_file_is_named(
     ("name", "above", "below", "items", "commonest"),
     [("movie-reviews", 5242, 5326, (8452, 2114), 0.504), ("tweets", 2897, 1299, (3308, 828), 0.693)],
 )
-def test_the_real_files(name: str, above: int, below: int, items: tuple[int, int], commonest: float) -> None:
+def test_the_real_files(name, above, below, items, commonest):
     dataset = make_dataset("sentiment", corpus=name)
     if absent := dataset.missing():
         pytest.skip(absent)
@@ -161,18 +159,18 @@ def test_the_real_files(name: str, above: int, below: int, items: tuple[int, int
         (" \t ", []),
     ],
 )
-def test_tokens(text: str, words: list[str]) -> None:
+def test_tokens(text, words):
     assert tokenise(text) == words
 
 
-def test_ids_go_from_the_commonest_word_up() -> None:
+def test_ids_go_from_the_commonest_word_up():
     words = Vocabulary.of([["b", "a", "c"], ["b", "a"], ["d", "b"]], min_count=2)
     assert words.ids == {"b": 2, "a": 3}
     assert len(words) == 4
     assert Vocabulary.of([["b", "a"]], min_count=1).ids == {"a": 2, "b": 3}  # a tie goes by the alphabet
 
 
-def test_short_texts_are_padded_and_long_ones_cut_off() -> None:
+def test_short_texts_are_padded_and_long_ones_cut_off():
     words = Vocabulary.of([["b", "b", "a"]], min_count=1)
     ids = words.encode([["a"], ["b", "z", "a", "a"], []], length=3)
     assert ids.tolist() == [[3, PADDING, PADDING], [2, UNKNOWN, 3], [PADDING] * 3]
@@ -197,7 +195,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("made")
-def test_the_sign_of_the_rating_is_the_label() -> None:
+def test_the_sign_of_the_rating_is_the_label():
     dataset = make_dataset("sentiment", length=5)
     train, test = dataset.load()
     assert torch.bincount(train.targets).tolist() == [8, 24]
@@ -207,7 +205,7 @@ def test_the_sign_of_the_rating_is_the_label() -> None:
 
 
 @pytest.mark.usefixtures("made")
-def test_the_vocabulary_knows_the_training_part_only() -> None:
+def test_the_vocabulary_knows_the_training_part_only():
     common = make_dataset("sentiment", length=5)
     assert common.vocabulary == 2 + 3  # film, is, one; every number occurs once
     train, test = common.load()

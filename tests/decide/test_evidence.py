@@ -27,7 +27,7 @@ def fresh(cells: list[Cell]) -> list[Cell]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_part_tries_every_start_and_ends(name: str) -> None:
+def test_each_part_tries_every_start_and_ends(name):
     part = part_of(name)
     cells = part.usual_cells()
     assert len(cells) == len(set(cells))
@@ -40,7 +40,7 @@ def test_each_part_tries_every_start_and_ends(name: str) -> None:
     assert {depth for one in part.candidates for depth in one.depths} == depths
 
 
-def test_the_better_start_goes_on() -> None:
+def test_the_better_start_goes_on():
     part, trainings = evidence.wide(), {}
     while new := part.pending(trainings):
         for cell in new:

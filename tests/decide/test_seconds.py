@@ -37,7 +37,7 @@ def ratio(value: float, width: float = 0.01) -> IntervalEstimate:
 RATIOS = {"keel": ratio(1.25), "mhc": ratio(2.0), "rezero": ratio(0.8), "parallel": ratio(0.9)}
 
 
-def test_leaders_and_the_best_faster_block(part: LanguageProtocol, trainings: dict[Cell, TrainingEnd]) -> None:
+def test_leaders_and_the_best_faster_block(part, trainings):
     chosen = equal_seconds(part, trainings, RATIOS)
     steps = {one.template.block: one.template.recipe["steps"] for one in chosen.candidates}
     assert steps == {"keel": 1_200, "mhc": 750, "rezero": 1_875}
@@ -48,15 +48,13 @@ def test_leaders_and_the_best_faster_block(part: LanguageProtocol, trainings: di
 
 
 @pytest.mark.parametrize("keel", [None, ratio(1.25, 0.06)], ids=["not timed", "wide"])
-def test_a_leader_whose_ratio_is_not_known_has_no_steps(
-    part: LanguageProtocol, trainings: dict[Cell, TrainingEnd], keel: IntervalEstimate | None
-) -> None:
+def test_a_leader_whose_ratio_is_not_known_has_no_steps(part, trainings, keel):
     timed = {name: one for name, one in (RATIOS | {"keel": keel}).items() if one is not None}
     with pytest.raises(BadInput, match="keel"):
         equal_seconds(part, trainings, timed)
 
 
-def test_all_steps_are_timed_in_turn(part: LanguageProtocol, trainings: dict[Cell, TrainingEnd]) -> None:
+def test_all_steps_are_timed_in_turn(part, trainings):
     cells = timing_cells(part, trainings)
     assert set(cells) == {one.template.block for one in part.candidates}
     throughput = tasks.get("throughput")
@@ -65,7 +63,7 @@ def test_all_steps_are_timed_in_turn(part: LanguageProtocol, trainings: dict[Cel
         throughput.check(cell)
 
 
-def test_ratios_come_from_common_rounds_of_steps_that_were_timed() -> None:
+def test_ratios_come_from_common_rounds_of_steps_that_were_timed():
     cells = {name: cell_of("throughput", block=name) for name in ("pre-norm", "keel", "mhc", "rezero")}
     rows = pd.DataFrame(
         [

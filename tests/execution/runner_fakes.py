@@ -114,7 +114,7 @@ def measured(cell: Cell) -> list[Measurement]:
 
 
 def loss_of(value: object, **words: object) -> Measurement:
-    return Measurement(metric="loss", value=value, **words)  # type: ignore[arg-type]
+    return Measurement(metric="loss", value=value, **words)
 
 
 def raised(error: BaseException) -> None:
@@ -166,7 +166,7 @@ def break_gpu(cell: Cell) -> None:
 
     identity()  # which reads torch's version, before the stand-in
     cuda = SimpleNamespace(is_initialized=lambda: True, synchronize=broken, empty_cache=broken)
-    sys.modules["torch"] = SimpleNamespace(OutOfMemoryError=MemoryError, cuda=cuda)  # type: ignore[assignment]
+    sys.modules["torch"] = SimpleNamespace(OutOfMemoryError=MemoryError, cuda=cuda)
     broken()
 
 

@@ -6,24 +6,18 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.execution import failure as failing
 from highway_bench.execution.engines import local
 from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.failure import death, failure, oom_kills
-from highway_bench.execution.runner import Summary
 from highway_bench.provenance import free_memory as cgroups
 from highway_bench.results import Store
 from highway_bench.results.schema import Status
-
-MakeCell = Callable[..., Cell]
-Run = Callable[..., Summary]
 
 MEMORY_CGROUPS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))  # of version 1, of version 2
 LIMITS = {"memory.limit_in_bytes": 2**28, "memory.max": 2**28, "memory.swap.max": 0}
@@ -60,7 +54,7 @@ ENDS = {
 }
 
 
-def test_each_fault_costs_its_cell_alone(run: Run, store: Store, cell: MakeCell) -> None:
+def test_each_fault_costs_its_cell_alone(run, store, cell):
     """Healthy cells lie between the faults."""
     cells = []
     for depth, (do, (status, _)) in enumerate(ENDS.items(), start=1):
@@ -106,7 +100,7 @@ def memory_cgroup(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     pytest.skip("no memory cgroup can be made here")
 
 
-def test_the_kernels_oom_killer(run: Run, store: Store, cell: MakeCell, memory_cgroup: Path) -> None:
+def test_the_kernels_oom_killer(run, store, cell, memory_cgroup):
     """The kernel ends the worker, not the run. A later kill by hand is not taken for another."""
     cells = [
         cell(depth=1),
@@ -128,13 +122,13 @@ def test_the_kernels_oom_killer(run: Run, store: Store, cell: MakeCell, memory_c
         (-11, True, "crashed", "signal 11 (SIGSEGV)"),
     ],
 )
-def test_deaths(code: int, kernel: bool | None, status: str, says: str) -> None:
+def test_deaths(code, kernel, status, says):
     found, message = death(code, out_of_memory=kernel)
     assert found == status
     assert says in message
 
 
-def test_two_deaths_and_one_kill_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_deaths_and_one_kill_by_the_kernel(monkeypatch):
     with LocalEngine(1) as engine:
         counts = iter([(engine._oom_kills or 0) + 1] * 2)
         monkeypatch.setattr(local, "oom_kills", lambda: next(counts))
@@ -150,9 +144,7 @@ def test_two_deaths_and_one_kill_by_the_kernel(monkeypatch: pytest.MonkeyPatch) 
         ("0::/", "memory.events"),
     ],
 )
-def test_the_cgroup_counts_before_the_machine(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, group: str, file: str
-) -> None:
+def test_the_cgroup_counts_before_the_machine(monkeypatch, tmp_path, group, file):
     monkeypatch.setattr(failing, "OF_MACHINE", tmp_path / "vmstat")
     monkeypatch.setattr(cgroups, "GROUPS", tmp_path / "cgroup")
     monkeypatch.setattr(cgroups, "MOUNTED", tmp_path / "mounted")
@@ -166,7 +158,7 @@ def test_the_cgroup_counts_before_the_machine(
     assert oom_kills() == 2
 
 
-def test_megabytes_of_print_reach_no_result(run: Run, cell: MakeCell, capfd: pytest.CaptureFixture[str]) -> None:
+def test_megabytes_of_print_reach_no_result(run, cell, capfd):
     """What workers print goes to stderr: stdout has the results of the command alone."""
     summary = run([cell("print", depth=depth, megabytes=3) for depth in (1, 2)], workers=1)
     out, err = capfd.readouterr()
@@ -174,7 +166,7 @@ def test_megabytes_of_print_reach_no_result(run: Run, cell: MakeCell, capfd: pyt
     assert len(err) > 12 * 2**20
 
 
-def test_a_result_that_does_not_fit_on_the_disk(run: Run, store: Store, cell: MakeCell) -> None:
+def test_a_result_that_does_not_fit_on_the_disk(run, store, cell):
     (pages,) = store._db.execute("PRAGMA page_count").fetchone()
     store._db.execute(f"PRAGMA max_page_count = {pages + 60}")
     run([cell(depth=1), cell("large", depth=2), cell(depth=3)])
@@ -190,9 +182,7 @@ def test_a_result_that_does_not_fit_on_the_disk(run: Run, store: Store, cell: Ma
         pytest.param("cuda", "OutOfMemoryError: CUDA", {"allocate": 2**50}, marks=pytest.mark.gpu),
     ],
 )
-def test_memory_that_a_gpu_refuses_costs_its_cell_alone(
-    run: Run, store: Store, cell: MakeCell, log: Path, device: str, says: str, words: dict[str, Any]
-) -> None:
+def test_memory_that_a_gpu_refuses_costs_its_cell_alone(run, store, cell, log, device, says, words):
     """The type of torch's error decides, not its message. The next cell has the same worker. No GPU has a pebibyte."""
     healthy = "cuda" if device == "cuda" else "measure"
     cells = [cell(healthy), cell("cuda-memory", depth=2, **words), cell(healthy, depth=3)]
@@ -203,7 +193,7 @@ def test_memory_that_a_gpu_refuses_costs_its_cell_alone(
     assert len({line.split()[-1] for line in log.read_text(encoding="utf-8").splitlines()}) == 1
 
 
-def test_an_error_that_hides_another_one_is_itself() -> None:
+def test_an_error_that_hides_another_one_is_itself():
     """``from None`` says that the error before does not matter. Without it, the lack of memory is the reason."""
     found = []
     for hidden in (True, False):

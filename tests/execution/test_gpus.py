@@ -61,16 +61,14 @@ CAPTURED = kind(alone=True, mode="cudagraph")
         (5, CAPTURED, 8, [Slot(1, str(one), (2 * one, 2 * one + 1)) for one in range(4)]),  # each has two cores
     ],
 )
-def test_slots(
-    gpus: Have, monkeypatch: pytest.MonkeyPatch, number: int, of: WorkerKind, workers: int, slots: list[Slot]
-) -> None:
+def test_slots(gpus, monkeypatch, number, of, workers, slots):
     """On a machine of eight cores."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
     gpus(["H100"] * number)
     assert of.slots(workers) == slots
 
 
-def test_gpus_of_one_model(gpus: Have, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_of_one_model(gpus, monkeypatch):
     gpus(["H100", "L4", "H100"])
     assert usable_gpus() == ("0", "2")
     monkeypatch.setenv(_pool.VISIBLE, "GPU-a,GPU-b,GPU-c,GPU-of-no-machine")
@@ -87,7 +85,7 @@ def on_gpu(job: MakeJob, cell: MakeCell) -> MakeJob:
     return lambda do="gpu", seed=0, **changes: job(cell(do, seed=seed).but(device="cuda"), **changes)
 
 
-def test_shares(gpus: Have, on_gpu: MakeJob) -> None:
+def test_shares(gpus, on_gpu):
     one = on_gpu()
     half = int(USABLE * 40 * GIB) - PROCESS_BYTES
     assert [gpu_share(replace(one, bytes=size)) for size in (GIB, half, 300 * GIB)] == [1 / ON_GPU, 0.5, 1.0]
@@ -112,7 +110,7 @@ def most_at_once(found: list[tuple[int, float, float, set[int]]], gpu: int) -> i
     return max(sum(begin <= began < end for _, begin, end, _ in of_gpu) for _, began, _, _ in of_gpu)
 
 
-def test_every_gpu_is_used_and_shared_as_memory_allows(gpus: Have, on_gpu: MakeJob) -> None:
+def test_every_gpu_is_used_and_shared_as_memory_allows(gpus, on_gpu):
     gpus(["H100", "H100"])
     jobs = [on_gpu(seed=seed, bytes=35 * GIB) for seed in range(12)]  # two fit at a time
     with LocalEngine(8) as engine:
@@ -122,7 +120,7 @@ def test_every_gpu_is_used_and_shared_as_memory_allows(gpus: Have, on_gpu: MakeJ
     assert [most_at_once(found, gpu) for gpu in (0, 1)] == [2, 2]
 
 
-def test_a_timed_cell_runs_alone_on_the_machine(gpus: Have, on_gpu: MakeJob) -> None:
+def test_a_timed_cell_runs_alone_on_the_machine(gpus, on_gpu):
     gpus(["H100", "H100"])
     jobs = [on_gpu(seed=seed, alone=True) for seed in range(3)]
     with LocalEngine(8) as engine:
@@ -132,7 +130,7 @@ def test_a_timed_cell_runs_alone_on_the_machine(gpus: Have, on_gpu: MakeJob) -> 
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two GPUs need two cores")
-def test_captured_steps_are_timed_on_every_gpu(gpus: Have, on_gpu: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captured_steps_are_timed_on_every_gpu(gpus, on_gpu, monkeypatch):
     gpus(["H100", "H100"])
     monkeypatch.setattr(_pool, "HOST_CORES", 1)
     jobs = [on_gpu(seed=seed, alone=True, mode="cudagraph") for seed in range(6)]
@@ -144,7 +142,7 @@ def test_captured_steps_are_timed_on_every_gpu(gpus: Have, on_gpu: MakeJob, monk
     assert first.isdisjoint(second)
 
 
-def test_a_gpu_whose_worker_dies_costs_the_others_nothing(gpus: Have, on_gpu: MakeJob) -> None:
+def test_a_gpu_whose_worker_dies_costs_the_others_nothing(gpus, on_gpu):
     gpus(["H100", "H100"])
     jobs = [on_gpu("gpu" if seed else "kill", seed) for seed in range(6)]
     with LocalEngine(2) as engine:

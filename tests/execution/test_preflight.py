@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,7 +91,7 @@ def cell(family: str, **changes: Any) -> Cell:
 
 
 @pytest.mark.parametrize("block", ["plain", "highway", "hc-dynamic", "attn-residual", "dense-average", "x0-mix"])
-def test_a_layer_that_can_be_measured(layers: str, block: str) -> None:
+def test_a_layer_that_can_be_measured(layers, block):
     one = cell(f"{layers}:fine", block=block)
     assert first_fault(trials([one, one.but(dataset="digits", width=64)]), ()) is None
 
@@ -108,20 +107,20 @@ def test_a_layer_that_can_be_measured(layers: str, block: str) -> None:
         ("short", {"seq_len": 24}, "it takes 16, 32"),
     ],
 )
-def test_what_would_fail_in_every_cell(layers: str, layer: str, changes: dict[str, Any], says: str) -> None:
+def test_what_would_fail_in_every_cell(layers, layer, changes, says):
     found = first_fault(trials([cell(f"{layers}:{layer}", **changes)]), ())
     assert says in found[1]
     assert "\n" not in found[1]
 
 
-def test_a_copy_cures_a_layer_that_writes_at_some_sizes(layers: str) -> None:
+def test_a_copy_cures_a_layer_that_writes_at_some_sizes(layers):
     one = cell(f"{layers}:wide", width=128, nominal_width=128)
     options = make_family(one.family, copy_input=True).options
     assert options["copy_input"] is True
     assert first_fault(trials([one.but(family_options=options)]), ()) is None
 
 
-def test_the_ends_of_each_axis_and_every_connection_are_tried(layers: str) -> None:
+def test_the_ends_of_each_axis_and_every_connection_are_tried(layers):
     cells = [
         cell(f"{layers}:fine", block=block, width=width, batch_size=batch)
         for block in ("plain", "residual", "highway")
@@ -137,7 +136,7 @@ def test_the_ends_of_each_axis_and_every_connection_are_tried(layers: str) -> No
 
 
 @pytest.mark.parametrize(("layer", "says"), [("frozen", "no gradient"), ("dies", "SIGSEGV")])
-def test_one_line_with_the_file_and_the_line_of_the_layer(layers: str, layer: str, says: str) -> None:
+def test_one_line_with_the_file_and_the_line_of_the_layer(layers, layer, says):
     """In a process of its own, which may crash."""
     with pytest.raises(BadInput) as caught:
         preflight([cell(f"{layers}:{layer}", width=128, nominal_width=128)])
@@ -147,7 +146,7 @@ def test_one_line_with_the_file_and_the_line_of_the_layer(layers: str, layer: st
     assert "\n" not in message
 
 
-def test_a_plan_says_what_is_done_with_a_layer_and_refuses_another_dtype(layers: str, tmp_path: Path) -> None:
+def test_a_plan_says_what_is_done_with_a_layer_and_refuses_another_dtype(layers, tmp_path):
     (tmp_path / f"{layers}_more.py").write_text(
         "from torch import nn\n"
         "def double(width):\n    return nn.Sequential(nn.ReLU(inplace=True), nn.Linear(width, width)).double()\n"

@@ -36,11 +36,11 @@ def changed(before: dict, after: dict) -> list[str]:
         ({"block": ["residual"]}, []),  # another run, into the same store
     ],
 )
-def test_changed_options_are_two_lines(later: dict, lines: list[str]) -> None:
+def test_changed_options_are_two_lines(later, lines):
     assert changed(asked(**FIRST), asked(**{**FIRST, **later})) == lines
 
 
-def test_words_of_a_recipe_count_and_trials_do_not() -> None:
+def test_words_of_a_recipe_count_and_trials_do_not():
     def ladder(**recipe) -> dict:
         selection = Selection.of("trainability", device="cpu", family="dense", block="plain", recipe=recipe)
         return requested(Plan.of("smoke", selection).needs)

@@ -61,7 +61,7 @@ def trained(seed: int, block: str, **recipe: float) -> Cell:
     return cell_of("trainability", seed=seed, block=block, depth=2, batch_size=50, dataset="digits", recipe=recipe)
 
 
-def test_what_is_left_of_a_population_has_a_remark_in_every_row(tmp_path: Path) -> None:
+def test_what_is_left_of_a_population_has_a_remark_in_every_row(tmp_path):
     cells = [trained(seed, "plain", steps=3) for seed in range(SEEDS)]
     with Store(tmp_path / "store.sqlite") as store:
         run_cells(cells[:1], store, engine=InlineEngine(tmp_path))
@@ -71,7 +71,7 @@ def test_what_is_left_of_a_population_has_a_remark_in_every_row(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_losses_do_not_depend_on_workers_or_kills(tmp_path: Path, killer: str) -> None:
+def test_losses_do_not_depend_on_workers_or_kills(tmp_path, killer):
     words = {"steps": 40, "threshold": 2.0}  # every run is a success
     cells = [trained(seed, block, **words).but(depth=10) for block in BLOCKS for seed in range(SEEDS)]
     found: dict[str, dict[tuple[str, int], list[float]]] = {}

@@ -10,7 +10,7 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.execution.engines.local import LocalEngine
-from highway_bench.execution.job import Ended, Job
+from highway_bench.execution.job import Ended
 from highway_bench.execution.progress import Event, Finished
 from highway_bench.execution.runner import Summary, run_cells
 from highway_bench.results import Store
@@ -57,7 +57,7 @@ RIGHT = (2.353, "ok", None)
 
 
 @pytest.mark.parametrize("edit", ["VALUE = 9213\n", BROKEN])
-def test_a_plug_in_edited_between_two_tasks(run: Callable[..., Summary], store: Store, layers: Path, edit: str) -> None:
+def test_a_plug_in_edited_between_two_tasks(run, store, layers, edit):
     summary = run(edit=edit)
     assert losses(store) == {"fake": RIGHT, "fake-trials": CHANGED}
     assert summary.exit_status == 1
@@ -67,15 +67,13 @@ def test_a_plug_in_edited_between_two_tasks(run: Callable[..., Summary], store: 
     assert (summary.measured, summary.stored) == (1, 1)
 
 
-def test_a_remark_is_no_change(run: Callable[..., Summary], store: Store) -> None:
+def test_a_remark_is_no_change(run, store):
     run(edit="# the published value\nVALUE = 2.353\n")
     assert losses(store) == {"fake": RIGHT, "fake-trials": RIGHT}
 
 
 @pytest.mark.parametrize("edit", ["VALUE = 9213\n", None])
-def test_a_source_changed_while_a_cell_is_measured(
-    fakes: str, store: Store, cell: MakeCell, layers: Path, edit: str | None
-) -> None:
+def test_a_source_changed_while_a_cell_is_measured(fakes, store, cell, layers, edit):
     """The worker may have imported either source. Results from before the edit are valid, and no later cell begins."""
     cells = [
         cell(do, task="fake-trials", seed=seed, edit=edit, file=str(layers)).but(family="own_layers:make")
@@ -86,9 +84,7 @@ def test_a_source_changed_while_a_cell_is_measured(
     assert [(row["value"], row["status"], row["message"]) for row in rows] == [RIGHT, CHANGED, CHANGED]
 
 
-def test_a_later_batch_with_another_module_gets_a_worker_that_reads_it_before_its_imports(
-    job: Callable[..., Job], cell: MakeCell, log: Path, layers: Path
-) -> None:
+def test_a_later_batch_with_another_module_gets_a_worker_that_reads_it_before_its_imports(job, cell, log, layers):
     """Both batches are of one kind. A worker that knows the modules of the second runs it too."""
     one = cell("value", task="fake-trials")
     other = one.but(family="own_layers:make")
@@ -101,7 +97,7 @@ def test_a_later_batch_with_another_module_gets_a_worker_that_reads_it_before_it
     assert first != second == third
 
 
-def test_what_was_imported_counts_even_if_the_edit_is_undone(layers: Path) -> None:
+def test_what_was_imported_counts_even_if_the_edit_is_undone(layers):
     planned = SourceTree().fingerprints(["own_layers"])
     layers.write_text("VALUE = 9213\n", encoding="utf-8")
     edited = SourceCheck(planned)  # a worker that starts now imports the edit
@@ -110,7 +106,7 @@ def test_what_was_imported_counts_even_if_the_edit_is_undone(layers: Path) -> No
     assert str(edited.changed(planned)) == "source changed during the run: own_layers"
 
 
-def test_a_file_is_read_again_only_where_it_was_written(layers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_read_again_only_where_it_was_written(layers, monkeypatch):
     planned = SourceTree().fingerprints(["own_layers"])
     check = SourceCheck(planned)
     reads: list[Path] = []

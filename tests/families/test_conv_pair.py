@@ -48,7 +48,7 @@ def one_layer(block: str, **options: Any) -> tuple[Any, Tensor]:
 
 @pytest.mark.parametrize(("options", "held"), list(zip(OPTIONS, PARAMETERS, strict=True)))
 @pytest.mark.parametrize(("block", "gates"), [("residual", 0), ("highway", 1), ("highway-free", 2)])
-def test_the_closed_forms(block: str, gates: int, options: dict[str, Any], held: tuple[int, int]) -> None:
+def test_the_closed_forms(block, gates, options, held):
     built, spec = make_family("conv-pair", **options), blocks.get(block)
     net = build(block, built, width=8, depth=2)
     assert sum(p.numel() for p in net.parameters()) == 2 * (held[0] + gates * held[1])
@@ -57,7 +57,7 @@ def test_the_closed_forms(block: str, gates: int, options: dict[str, Any], held:
     assert count_flops(lambda: net(x)) == 3 * 2 * spec.layer_flops(built, 8, PIXELS)
 
 
-def test_a_branch_with_norms_against_its_equation() -> None:
+def test_a_branch_with_norms_against_its_equation():
     layer, x = one_layer("plain", branch_norm=True, norm_kind="batch", last_activation="relu")
     first, one, _, second, two, _ = layer.transform
     assert first.bias is second.bias is None
@@ -75,7 +75,7 @@ def test_a_branch_with_norms_against_its_equation() -> None:
     torch.testing.assert_close(layer(x), expected, rtol=1e-10, atol=1e-12)
 
 
-def test_a_gate_of_two_normed_convolutions() -> None:
+def test_a_gate_of_two_normed_convolutions():
     """Its bias is the last norm's, and the gates of one join are apart."""
     layer, x = one_layer("highway-free", gate="pair")
     _, t, c = layer.maps(x)
@@ -88,7 +88,7 @@ def test_a_gate_of_two_normed_convolutions() -> None:
         torch.testing.assert_close(value.mean(), torch.tensor(bias, dtype=torch.float64), rtol=0, atol=1e-6)
 
 
-def test_a_scaled_start_is_the_last_norms() -> None:
+def test_a_scaled_start_is_the_last_norms():
     net = build(
         "residual", "conv-pair", width=4, depth=9, family_options={"branch_norm": True, "init": "scaled-branch"}
     )
@@ -97,7 +97,7 @@ def test_a_scaled_start_is_the_last_norms() -> None:
 
 
 @pytest.mark.parametrize("family", ["conv", "conv-pair"])
-def test_a_projection_is_option_b_of_the_residual_paper(family: str) -> None:
+def test_a_projection_is_option_b_of_the_residual_paper(family):
     net = cast(
         Any,
         build("residual", family, stages=[(1, 2), (2, 5, 2)], change="project", family_options={"norm_kind": "batch"}),
@@ -109,7 +109,7 @@ def test_a_projection_is_option_b_of_the_residual_paper(family: str) -> None:
     assert net(x).shape == (3, 5, 3, 3)
 
 
-def test_a_family_without_pixels_has_no_projection() -> None:
+def test_a_family_without_pixels_has_no_projection():
     with pytest.raises(BadInput, match="dense"):
         build("residual", "dense", stages=[(1, 2), (1, 5)], change="project")
 
@@ -123,12 +123,12 @@ def trained(**words: Any) -> Cell:
     return on_digits(family="resnet", width=4, batch_size=32, **{"rate": 0.05, "steps": 4, **words})
 
 
-def test_norms_of_a_block_are_batch_norms() -> None:
+def test_norms_of_a_block_are_batch_norms():
     layer = cast(Any, build("pre-norm", "resnet", width=4, depth=1)).joins[0]
     assert isinstance(layer.norm, nn.BatchNorm2d)
 
 
-def test_it_is_conv_pair_with_options() -> None:
+def test_it_is_conv_pair_with_options():
     options = {**NORMED, "gate": "pair"}
     assert {name: getattr(make_family("resnet"), name) for name in options} == options
     assert isinstance(make_family("resnet"), ConvPair)
@@ -140,7 +140,7 @@ def test_it_is_conv_pair_with_options() -> None:
     assert torch.equal(ours(x), theirs(x))
 
 
-def test_steps_take_the_statistics_of_their_batch_and_tests_the_running_ones() -> None:
+def test_steps_take_the_statistics_of_their_batch_and_tests_the_running_ones():
     work = TASK.prepare(trained(evaluate="epoch", steps=56))  # an epoch of 44 batches, and more
     seen: list[bool] = []
     norm = next(module for module in work.training.network.modules() if isinstance(module, nn.BatchNorm2d))
@@ -153,7 +153,7 @@ def test_steps_take_the_statistics_of_their_batch_and_tests_the_running_ones() -
     assert not torch.equal(cast(torch.Tensor, norm.running_mean), start)
 
 
-def test_a_held_out_loss_does_not_depend_on_the_batches() -> None:
+def test_a_held_out_loss_does_not_depend_on_the_batches():
     cell = trained()
     work = TASK.prepare(cell)
     work.training.run()
@@ -171,7 +171,7 @@ def test_a_held_out_loss_does_not_depend_on_the_batches() -> None:
     assert float(nn.functional.cross_entropy(of_batches, test.targets)) != pytest.approx(large.loss, rel=1e-3)
 
 
-def test_a_population_is_refused_before_anything_is_measured(tmp_path: Any) -> None:
+def test_a_population_is_refused_before_anything_is_measured(tmp_path):
     with pytest.raises(BadInput, match="together"):
         Plan((trained(together=3),)).run(tmp_path / "store.sqlite")
     TASK.check(trained(together=1))

@@ -47,7 +47,7 @@ COMBINATIONS = [pytest.param(block, family, id=f"{block}-in-{family}") for block
 
 
 @pytest.mark.parametrize(("block", "family"), COMBINATIONS)
-def test_parameters_and_multiply_adds(block: str, family: str) -> None:
+def test_parameters_and_multiply_adds(block, family):
     """That what is built has as many is in the contract of blocks."""
     built, spec, (gates, norms, last) = make_family(family), blocks.get(block), EXTRAS[block]
     transform, gate, connections = PARAMETERS[family]
@@ -68,13 +68,13 @@ def test_parameters_and_multiply_adds(block: str, family: str) -> None:
         ("attention", {"heads": 8, "causal": True}, 4 * 64 + 4 * 8),
     ],
 )
-def test_options_that_change_the_cost(family: str, options: dict[str, int], parameters: int) -> None:
+def test_options_that_change_the_cost(family, options, parameters):
     built = make_family(family, **options)
     assert sum(p.numel() for p in build("plain", built, width=8, depth=1).parameters()) == parameters
     assert blocks.get("plain").layer_parameters(built, 8) == parameters
 
 
-def test_parameters_without_a_shape_are_not_counted() -> None:
+def test_parameters_without_a_shape_are_not_counted():
     lazy = nn.Sequential(nn.LazyLinear(3))
     with pytest.raises(BadInput, match="Sequential"):
         count_parameters(lazy)

@@ -25,7 +25,7 @@ class Twofold(DirectParts):
         return y
 
 
-def test_a_part_that_changes_changes_in_both() -> None:
+def test_a_part_that_changes_changes_in_both():
     module = Twofold()
     module.second = other = nn.Linear(3, 3)
     assert module.second is module._modules["second"] is other
@@ -39,7 +39,7 @@ def test_a_part_that_changes_changes_in_both() -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))])
-def test_copies_have_parts_of_their_own(copied: object) -> None:
+def test_copies_have_parts_of_their_own(copied):
     module = build("highway", "dense", width=4, depth=2)
     other = copied(module)
     assert other.joins is other._modules["joins"] is not module.joins
@@ -50,7 +50,7 @@ def test_copies_have_parts_of_their_own(copied: object) -> None:
     torch.testing.assert_close(other(x), expected)
 
 
-def test_other_parameters_reach_the_parts() -> None:
+def test_other_parameters_reach_the_parts():
     module, other = (build("plain", "dense", width=4, depth=2, seed=seed) for seed in (1, 2))
     x = torch.randn(3, 4)
     torch.testing.assert_close(functional_call(module, dict(other.named_parameters()), (x,)), other(x))

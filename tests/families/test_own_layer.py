@@ -58,7 +58,7 @@ def outcome(block: str, factory: Callable[[int], nn.Module]) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("block", IN_DENSE)
-def test_a_layer_that_writes_to_its_input_computes_what_it_computes_out_of_place(block: str) -> None:
+def test_a_layer_that_writes_to_its_input_computes_what_it_computes_out_of_place(block):
     for written, expected in zip(outcome(block, writes), outcome(block, copies), strict=True):
         torch.testing.assert_close(written, expected, rtol=0, atol=0)
 
@@ -73,9 +73,7 @@ def test_a_layer_that_writes_to_its_input_computes_what_it_computes_out_of_place
         (lambda width: nn.Sequential(nn.Linear(width, width), nn.ReLU(inplace=True)), False),  # to its own
     ],
 )
-def test_a_copy_is_an_option_of_the_family_and_so_in_every_row(
-    factory: Callable[[int], nn.Module], is_said: bool
-) -> None:
+def test_a_copy_is_an_option_of_the_family_and_so_in_every_row(factory, is_said):
     built = family(factory)
     assert built.options.get("copy_input", False) is is_said
     assert any("writes to its input" in remark for remark in built.remarks) is is_said
@@ -91,9 +89,7 @@ def double(width: int) -> nn.Module:
 
 @pytest.mark.parametrize(("factory", "dtype"), [(half, torch.bfloat16), (double, torch.float64)])
 @pytest.mark.parametrize("block", ["highway", "hc-dynamic"])
-def test_a_network_has_the_dtype_of_its_layers(
-    factory: Callable[[int], nn.Module], dtype: torch.dtype, block: str
-) -> None:
+def test_a_network_has_the_dtype_of_its_layers(factory, dtype, block):
     built = family(factory)
     network = build(block, built, width=WIDTH, depth=2, dataset="digits")
     assert {parameter.dtype for parameter in network.parameters()} == {dtype}
@@ -122,7 +118,7 @@ def mixed(width: int) -> nn.Module:
         (mixed, "several dtypes"),
     ],
 )
-def test_dtypes_that_cannot_be(factory: Callable[[int], nn.Module], says: str) -> None:
+def test_dtypes_that_cannot_be(factory, says):
     with pytest.raises(BadInput, match=says):
         family(factory)
 
@@ -157,20 +153,18 @@ class Windows(nn.Module):
         (Windows, "sequence", 7, 7),
     ],
 )
-def test_conditions_on_sizes_are_found(
-    factory: Callable[[int], nn.Module], kind: str, width: int, nearest: int
-) -> None:
+def test_conditions_on_sizes_are_found(factory, kind, width, nearest):
     built = family(factory)
     assert (built.kind, built.nearest_width(width)) == (kind, nearest)
     built.check_width(nearest)
 
 
-def test_a_width_that_does_not_fit_has_the_reason_and_the_next_one() -> None:
+def test_a_width_that_does_not_fit_has_the_reason_and_the_next_one():
     with pytest.raises(BadInput, match="fits is 60"):
         family(Attend).check_width(64)
 
 
-def test_the_shape_of_the_data_is_tried() -> None:
+def test_the_shape_of_the_data_is_tried():
     with pytest.raises(Incompatible, match="it takes 16, 32"):
         build("plain", family(Windows), width=WIDTH, depth=1, dataset="digits")
 
@@ -196,10 +190,10 @@ def normed(width: int) -> nn.Module:
 
 @pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
 @pytest.mark.parametrize("factory", [Counted, lazy, normed])
-def test_what_cannot_be_copied_is_built_again(factory: Callable[[int], nn.Module]) -> None:
+def test_what_cannot_be_copied_is_built_again(factory):
     part = family(factory).sublayers[0]
-    module = part.module(WIDTH)  # type: ignore[attr-defined]
-    again = rebuilt(lambda: part.module(WIDTH), module)  # type: ignore[attr-defined]
+    module = part.module(WIDTH)
+    again = rebuilt(lambda: part.module(WIDTH), module)
     x = torch.randn(3, WIDTH)
     assert torch.equal(module(x), again(x))
     assert part.transform_parameters(WIDTH) == count_parameters(module)
@@ -226,7 +220,7 @@ def shares(width: int) -> list[nn.Module]:
 
 
 @pytest.mark.parametrize("block", ["residual", "pre-norm", "hc-dynamic"])
-def test_what_the_parts_of_a_layer_share_stays_shared(block: str) -> None:
+def test_what_the_parts_of_a_layer_share_stays_shared(block):
     built = family(shares)
     network = build(block, built, width=WIDTH, depth=2)
     maps = [part for part in network.modules() if isinstance(part, nn.Linear) and part.in_features == WIDTH]
@@ -253,7 +247,7 @@ def shallow(width: int) -> nn.Module:
 
 
 @pytest.mark.parametrize("factory", [regular, shallow])
-def test_dropout_is_set_to_0_and_that_is_said(factory: Callable[[int], nn.Module]) -> None:
+def test_dropout_is_set_to_0_and_that_is_said(factory):
     built = family(factory)
     assert built.options["dropout"] == 0
     network, x = build("residual", built, width=WIDTH, depth=2).train(), built.example(2, WIDTH)
@@ -261,7 +255,7 @@ def test_dropout_is_set_to_0_and_that_is_said(factory: Callable[[int], nn.Module
 
 
 class Masked(nn.Linear):
-    def forward(self, x: Tensor, mask: Tensor, *, scale: float = 1.0) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def forward(self, x: Tensor, mask: Tensor, *, scale: float = 1.0) -> tuple[Tensor, Tensor]:
         return super().forward(x) * mask * scale, mask
 
 
@@ -269,7 +263,7 @@ def make_inputs(width: int, batch: int) -> dict[str, Any]:
     return {"mask": torch.arange(width * batch).view(batch, width) % 2, "scale": 2.0}
 
 
-def test_further_inputs_come_from_make_inputs_and_the_first_output_counts() -> None:
+def test_further_inputs_come_from_make_inputs_and_the_first_output_counts():
     built = family(lambda width: Masked(width, width))
     network, x = build("plain", built, width=WIDTH, depth=1), torch.randn(3, WIDTH)
     (layer,) = own_layers(network)

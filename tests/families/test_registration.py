@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 
@@ -15,7 +13,7 @@ SHAPES = {"vector": (3, 8), "sequence": (3, 5, 8), "image": (3, 8, 16, 16)}
 
 
 @pytest.mark.parametrize("name", families.names())
-def test_an_example_fits(name: str) -> None:
+def test_an_example_fits(name):
     family = make_family(name)
     x = family.example(3, 8, seq_len=5, generator=torch.Generator().manual_seed(0))
     again = family.example(3, 8, seq_len=5, generator=torch.Generator().manual_seed(0))
@@ -26,7 +24,7 @@ def test_an_example_fits(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", families.names())
-def test_name_and_options_make_the_same_family_again(name: str) -> None:
+def test_name_and_options_make_the_same_family_again(name):
     default = make_family(name)
     assert default.options == {}
     for init in type(default).inits:
@@ -35,7 +33,7 @@ def test_name_and_options_make_the_same_family_again(name: str) -> None:
         assert family.options == ({} if init == "default" else {"init": init})
 
 
-def test_a_transformer_hands_its_options_down() -> None:
+def test_a_transformer_hands_its_options_down():
     attention, mlp = make_family(
         "transformer", heads=2, causal=True, activation="gelu", expansion=2, init="scaled-branch"
     ).sublayers
@@ -62,7 +60,7 @@ def test_a_transformer_hands_its_options_down() -> None:
         ("my_layers:make", {"heads": 2}, "heads"),
     ],
 )
-def test_options_that_cannot_be(name: str, options: dict[str, Any], says: str) -> None:
+def test_options_that_cannot_be(name, options, says):
     with pytest.raises(BadInput, match=says):
         make_family(name, **options)
 
@@ -76,6 +74,6 @@ def test_options_that_cannot_be(name: str, options: dict[str, Any], says: str) -
         ("dense", 0, "at least 1"),
     ],
 )
-def test_widths_that_cannot_be(name: str, width: int, says: str) -> None:
+def test_widths_that_cannot_be(name, width, says):
     with pytest.raises(BadInput, match=says):
         build("plain", name, width=width, depth=1)

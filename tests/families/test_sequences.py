@@ -37,7 +37,7 @@ def randomise(module: nn.Module) -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_attention_is_torchs(causal: bool) -> None:
+def test_attention_is_torchs(causal):
     family = make_family("attention", causal=causal)
     ours = cast(SelfAttention, family.transform(Site(family, WIDTH)).double())
     randomise(ours)
@@ -50,7 +50,7 @@ def test_attention_is_torchs(causal: bool) -> None:
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("block", "norm_first"), [("pre-norm", True), ("post-norm", False)])
-def test_the_norm_blocks_are_torchs_encoder(block: str, norm_first: bool, causal: bool) -> None:
+def test_the_norm_blocks_are_torchs_encoder(block, norm_first, causal):
     depth = 2
     ours = cast(
         Stack, build(block, "transformer", width=WIDTH, depth=depth, family_options={"causal": causal}, seed=1)
@@ -92,14 +92,14 @@ def test_the_norm_blocks_are_torchs_encoder(block: str, norm_first: bool, causal
 # --------------------------------------------------------------------------------------------------- bidirectional LSTM
 
 
-def test_an_lstm_of_the_published_size() -> None:
+def test_an_lstm_of_the_published_size():
     """300 wide: two directions of 150 with two bias vectors each, and a gate."""
     family = make_family("bilstm")
     assert blocks.get("plain").layer_parameters(family, 300) == 542_400
     assert blocks.get("highway").layer_parameters(family, 300) == 542_400 + 90_300
 
 
-def test_against_a_cell_stepped_by_hand() -> None:
+def test_against_a_cell_stepped_by_hand():
     """Both directions from zero states, forwards first in the features."""
     stack = cast(Stack, build("plain", "bilstm", width=WIDTH, depth=1, seed=1)).double()
     lstm = stack.joins[0].transform.lstm
@@ -151,7 +151,7 @@ def network(block: str, family: str = "bilstm", options: dict[str, bool] | None 
     ("block", "family", "options"),
     [(block, *mixing) for block in blocks for mixing in MIXING if mixing[0] in families_of(block)],
 )
-def test_outputs_do_not_depend_on_the_length_of_padding(block: str, family: str, options: dict[str, bool]) -> None:
+def test_outputs_do_not_depend_on_the_length_of_padding(block, family, options):
     net = network(block, family, options)
     wide, narrow = net(texts(9)), net(texts(5))
     torch.testing.assert_close(wide, narrow, rtol=1e-12, atol=1e-12)
@@ -160,7 +160,7 @@ def test_outputs_do_not_depend_on_the_length_of_padding(block: str, family: str,
 
 
 @pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
-def test_a_layer_without_lengths_reads_the_padding(family: str) -> None:
+def test_a_layer_without_lengths_reads_the_padding(family):
     """Without the lengths the outputs differ, so the test above can fail."""
     net = network("plain", family)
     net.readers = []
@@ -169,7 +169,7 @@ def test_a_layer_without_lengths_reads_the_padding(family: str) -> None:
 
 @pytest.mark.parametrize("method", ["reversed_items", "packed"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
-def test_each_method_gives_the_states_of_a_text_by_itself(method: str, dtype: torch.dtype, tolerance: float) -> None:
+def test_each_method_gives_the_states_of_a_text_by_itself(method, dtype, tolerance):
     """``packed`` is what a GPU runs. In float32 the CPU has a fused kernel, with a backward pass of its own."""
     module = BiLstmTransform(6, 8).to(dtype)
     x, lengths = torch.randn(3, 9, 6, dtype=dtype), torch.tensor([3, 9, 1])
@@ -187,26 +187,26 @@ def test_each_method_gives_the_states_of_a_text_by_itself(method: str, dtype: to
         torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
 
 
-def test_gradients_do_not_depend_on_padding() -> None:
+def test_gradients_do_not_depend_on_padding():
     net = network("highway")
     gradients = [torch.autograd.grad(net(texts(steps)).square().sum(), list(net.parameters())) for steps in (9, 5)]
     for wide, narrow in zip(*gradients, strict=True):
         torch.testing.assert_close(wide, narrow, rtol=1e-10, atol=1e-12)
 
 
-def test_an_empty_text_counts_as_one_step() -> None:
+def test_an_empty_text_counts_as_one_step():
     rows = texts(9)
     rows[1] = 0
-    assert lengths_of(rows).tolist() == [3, 1, 1]  # type: ignore[union-attr]
+    assert lengths_of(rows).tolist() == [3, 1, 1]
     net = network("highway")
     torch.testing.assert_close(net(rows)[1:2], net(rows[1:2, :1]), rtol=1e-12, atol=1e-12)  # pooled over that step too
 
 
-def test_nothing_is_told_where_nothing_is_padded() -> None:
+def test_nothing_is_told_where_nothing_is_padded():
     assert lengths_of(torch.ones(2, 4, dtype=torch.int64)) is None
 
 
-def test_lengths_are_forgotten_after_the_pass_even_where_it_fails() -> None:
+def test_lengths_are_forgotten_after_the_pass_even_where_it_fails():
     net = network("plain")
     net(texts(9))
     assert all(reader.lengths is None for reader in net.readers)
@@ -216,7 +216,7 @@ def test_lengths_are_forgotten_after_the_pass_even_where_it_fails() -> None:
     assert all(reader.lengths is None for reader in net.readers)
 
 
-def test_series_have_no_padding() -> None:
+def test_series_have_no_padding():
     net = cast(Network, build("plain", "bilstm", width=8, depth=1, dataset=make_dataset("adding", length=6), seed=1))
     assert net.readers == []
     assert net(torch.zeros(2, 6, 2)).shape == (2,)

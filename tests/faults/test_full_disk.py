@@ -37,7 +37,7 @@ def remount(folder: Path, options: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True)
 
 
-def test_a_disk_that_fills(small_disk: Path, tmp_path: Path, fakes: str) -> None:
+def test_a_disk_that_fills(small_disk, tmp_path, fakes):
     cells = fake_cells(199, tmp_path / "log")
     with Store(small_disk / "s.sqlite") as store, pytest.raises(DiskError, match=r"full.*stored before is safe"):
         run_cells(cells, store, workers=2, plugins=[fakes])
@@ -52,7 +52,7 @@ def test_a_disk_that_fills(small_disk: Path, tmp_path: Path, fakes: str) -> None
     note("full disk", cells=len(cells), before_it_was_full=done)
 
 
-def test_a_folder_that_is_read_only(small_disk: Path, tmp_path: Path, fakes: str) -> None:
+def test_a_folder_that_is_read_only(small_disk, tmp_path, fakes):
     """Its store can be read; a run into it is refused in one line, before anything is measured."""
     cells = fake_cells(4, tmp_path / "log")
     with Store(small_disk / "s.sqlite") as store:

@@ -182,7 +182,7 @@ def of_scale(inputs: int) -> Any:
 
 
 @pytest.mark.usefixtures("process")
-def test_no_input_gives_a_traceback(strategy: st.SearchStrategy[BadInput]) -> None:
+def test_no_input_gives_a_traceback(strategy):
     """In rounds, each with a seed of its own; in a chain's folder the next call goes on with the next round."""
     tally = Tally.read()
     for number in range(tally.rounds, tally.rounds + math.ceil(INPUTS / ROUND)):
@@ -212,7 +212,7 @@ def test_no_input_gives_a_traceback(strategy: st.SearchStrategy[BadInput]) -> No
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("process")
-def test_no_command_line_gives_a_traceback(strategy: st.SearchStrategy[BadInput], tmp_path: Path) -> None:
+def test_no_command_line_gives_a_traceback(strategy, tmp_path):
     """A sample through the real command line."""
     faults: list[str] = []
     path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])

@@ -96,7 +96,7 @@ def run_and_kill(chain: Chain, chance: random.Random, most: int) -> int:
 
 
 @pytest.mark.slow
-def test_a_chain_of_kills(tmp_path: Path) -> None:
+def test_a_chain_of_kills(tmp_path):
     chain = Chain(Path(CHAIN) if CHAIN else tmp_path)
     most = chain.kills.total() + KILLS
     chance = random.Random(most)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ DRIVERS = 3
 
 
 @pytest.mark.slow
-def test_several_drivers_on_one_store(tmp_path: Path) -> None:
+def test_several_drivers_on_one_store(tmp_path):
     """Each is started again until it has run: the first measures everything, and the others find it stored."""
     chain = Chain(tmp_path)
     cells = chain.cells(1)

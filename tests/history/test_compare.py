@@ -22,7 +22,7 @@ CELLS = [HistoryCell("highway", "dense", 10), HistoryCell("plain", "dense", 10)]
 ABSENT = HistoryCell("absent", "dense", 10)
 
 
-def test_the_planted_ratio_is_measured_in_fresh_pairs(copy, planted_processes) -> None:
+def test_the_planted_ratio_is_measured_in_fresh_pairs(copy, planted_processes):
     first, lines = copy.commits[0], []
     cells = [*CELLS, ABSENT, CELLS[0]]
     slower, same, absent = compare(copy.paths, first, "HEAD", cells, report=lines.append)
@@ -40,7 +40,7 @@ def test_the_planted_ratio_is_measured_in_fresh_pairs(copy, planted_processes) -
     assert (slower.reason, failed.reason, failed.failed) == ("", "RuntimeError: planted", True)
 
 
-def test_pairs_are_added_until_the_interval_is_narrow_or_time_is_up(planted, planted_processes, monkeypatch) -> None:
+def test_pairs_are_added_until_the_interval_is_narrow_or_time_is_up(planted, planted_processes, monkeypatch):
     ratios = iter(100 * [0.9, 1.1])
     monkeypatch.setattr(comparing, "one_pair", lambda sides, one, order: one.ratios.append(next(ratios)))
     (wide,) = compare(planted.paths, "HEAD", "HEAD", CELLS[:1], precision=Precision(most=30, half_width=0.05))
@@ -76,7 +76,7 @@ WIDE = of(CELLS[0], [1.5, 1.8, 1.2, 1.5, 1.4, 1.6])
 SLOWER = of(CELLS[1], [1.5, 1.51, 1.52, 1.5, 1.49, 1.5])
 
 
-def test_a_ratio_is_printed_with_its_interval_or_as_undecided(compared) -> None:
+def test_a_ratio_is_printed_with_its_interval_or_as_undecided(compared):
     output = compared([SLOWER, WIDE], "--block", "plain")
     assert output.exit_code == 0
     assert re.search(r"1\.50\d \[1\.48\d, 1\.52\d\]", output.output)
@@ -99,7 +99,7 @@ def test_a_ratio_is_printed_with_its_interval_or_as_undecided(compared) -> None:
         ([of(CELLS[0], []), SLOWER], None, 1, "slower"),
     ],
 )
-def test_a_strict_comparison_fails_by_the_gates_rule(compared, every, after, status: int, message: str) -> None:
+def test_a_strict_comparison_fails_by_the_gates_rule(compared, every, after, status, message):
     counts = [] if after is None else [ValueChange(BY_NAME["flop"], CELLS[0], 2.0, after)]
     output = compared(every, "--strict", "--block", "plain", counts=counts)
     assert (output.exit_code, message in output.stderr) == (status, True), output.output
@@ -107,7 +107,7 @@ def test_a_strict_comparison_fails_by_the_gates_rule(compared, every, after, sta
     assert loose.exit_code == ("failed" in message)
 
 
-def test_by_default_all_cells_are_compared_that_the_gate_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_default_all_cells_are_compared_that_the_gate_judges(monkeypatch):
     asked: list[list[HistoryCell]] = []
     monkeypatch.setattr(comparing, "compare", lambda *given, **__: asked.append(given[3]) or [SLOWER])
     monkeypatch.setattr(comparing, "compare_counts", lambda *given: asked.append(given[3]) or [])
@@ -116,12 +116,12 @@ def test_by_default_all_cells_are_compared_that_the_gate_judges(monkeypatch: pyt
     assert asked == [list(suite.cells(BY_NAME[name], quick=True)) for name in ("ratio", "flop")]
 
 
-def test_counts_of_two_commits(planted, planted_processes) -> None:
+def test_counts_of_two_commits(planted, planted_processes):
     (change,) = compare_counts(planted.paths, planted.commits[2], "HEAD", CELLS)
     assert change == ValueChange(BY_NAME["peak_bytes"], CELLS[1], 1000.0, 1008.0)
 
 
-def test_the_stored_points_of_two_commits(planted) -> None:
+def test_the_stored_points_of_two_commits(planted):
     words = ["history", "compare", planted.commits[0], "HEAD", "--stored", "--root", str(planted.root)]
     assert "1,008" in CliRunner().invoke(app, words).output
     rows = json.loads(CliRunner().invoke(app, [*words, "--json", "--block", "plain"]).output)["stored"]
@@ -130,7 +130,7 @@ def test_the_stored_points_of_two_commits(planted) -> None:
     assert CliRunner().invoke(app, [*words[:2], "HEAD^{tree}", *words[3:]]).exit_code == 2
 
 
-def test_noise_says_how_many_pairs_the_gate_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_says_how_many_pairs_the_gate_needs(monkeypatch):
     compared = [Compared(CELLS[0], [1.02, 0.98] * 6, ([1.0], [1.0]), [2.0])]
     monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared)
     (row,) = json.loads(CliRunner().invoke(app, ["history", "noise", "--device", "cpu", "--json"]).output)["cells"]
@@ -140,7 +140,7 @@ def test_noise_says_how_many_pairs_the_gate_needs(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("command", ["compare", "noise"])
-def test_a_cell_that_failed_is_named_and_is_no_success(compared, command: str) -> None:
+def test_a_cell_that_failed_is_named_and_is_no_success(compared, command):
     every = [
         of(CELLS[0], [1.02, 0.98] * 6),
         Compared(ABSENT, reason="unknown block 'absent'"),
@@ -162,12 +162,12 @@ def test_a_cell_that_failed_is_named_and_is_no_success(compared, command: str) -
         (CELLS, 5, BadInput, "6 pairs"),
     ],
 )
-def test_what_cannot_be_compared_is_one_line(planted, planted_processes, cells, least, error, message) -> None:
+def test_what_cannot_be_compared_is_one_line(planted, planted_processes, cells, least, error, message):
     with pytest.raises(error, match=message):
         compare(planted.paths, "HEAD~1", "HEAD", cells, precision=Precision(least=least))
 
 
-def test_a_package_in_a_src_folder_is_found_first(tmp_path) -> None:
+def test_a_package_in_a_src_folder_is_found_first(tmp_path):
     (tmp_path / "src").mkdir()
     assert path_of(tmp_path)[:2] == [str(tmp_path / "src"), str(tmp_path)]
 
@@ -179,7 +179,7 @@ def test_a_package_in_a_src_folder_is_found_first(tmp_path) -> None:
         (["--device", "gpu"], "'gpu'"),
     ],
 )
-def test_an_unknown_name_is_one_line(arguments: list[str], message: str) -> None:
+def test_an_unknown_name_is_one_line(arguments, message):
     refused = CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD", *arguments])
     assert refused.exit_code == 2
     assert message in refused.output

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -35,7 +34,7 @@ def at(hours: int) -> int:
     return 1000 * int(BOOT.timestamp() + 3600 * hours)
 
 
-def test_points_of_version_0_2_are_found_on_the_machine_that_measured_them(epyc, tmp_path: Path, write_point) -> None:
+def test_points_of_version_0_2_are_found_on_the_machine_that_measured_them(epyc, tmp_path, write_point):
     before, after = (
         write_point(tmp_path / OLD, digit * 40, {"blocks.Depths.track_ratio": ([1.0, 2.0], at(hours))})
         for digit, hours in (("a", -1), ("b", 1))
@@ -50,7 +49,7 @@ def test_points_of_version_0_2_are_found_on_the_machine_that_measured_them(epyc,
     assert read_machine(tmp_path / NEW) == entry(NEW, None)
 
 
-def test_what_is_measured_again_replaces_the_point_of_the_former_name(epyc, tmp_path: Path, write_point) -> None:
+def test_what_is_measured_again_replaces_the_point_of_the_former_name(epyc, tmp_path, write_point):
     rows = {"blocks.Depths.track_ratio": ([1.0, 2.0], at(1))}
     old = write_point(tmp_path / "points" / OLD, "a" * 40, rows, env_name=series_name())
     assert stored(tmp_path / "points", NEW)["a" * 40].path == old
@@ -58,7 +57,7 @@ def test_what_is_measured_again_replaces_the_point_of_the_former_name(epyc, tmp_
     assert [one.path for one in read_results(tmp_path / "points")] == [new.path]
 
 
-def test_points_that_are_not_told_apart_are_judged_by_nothing(copy, epyc) -> None:
+def test_points_that_are_not_told_apart_are_judged_by_nothing(copy, epyc):
     (folder,) = (one for one in copy.paths.results.iterdir() if one.is_dir())
     for path in folder.rename(copy.paths.results / OLD).glob("*.json"):
         data = json.loads(path.read_text())
@@ -74,9 +73,7 @@ def test_points_that_are_not_told_apart_are_judged_by_nothing(copy, epyc) -> Non
 
 
 @pytest.mark.parametrize(("ratio", "blocks"), [(3.0, set()), (4.5, {"highway"})])
-def test_a_machine_without_points_times_head_beside_the_last_good_commit(
-    copy, planted_processes, ratio, blocks
-) -> None:
+def test_a_machine_without_points_times_head_beside_the_last_good_commit(copy, planted_processes, ratio, blocks):
     good = copy.commits[-1]
     copy.block("new")
     copy.commit("not measured", highway={"ratio": ratio}, new={"ratio": 9.0})

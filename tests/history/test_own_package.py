@@ -40,14 +40,14 @@ def compare(package: OwnPackage, message: str, *words: str) -> Result:
     return CliRunner().invoke(app, ["history", "compare", *arguments, *words])
 
 
-def test_a_commit_is_built_with_its_extension_and_its_version(package: OwnPackage) -> None:
+def test_a_commit_is_built_with_its_extension_and_its_version(package):
     folder = build(Paths.of(package.root), package.named("GELU"), "first")
     assert list(folder.glob("mine/_fast*.so"))
     assert "version = " in (folder / "mine/_version.py").read_text()
     assert "gelu" in (folder / "mine/layers.py").read_text()
 
 
-def test_counts_of_own_layers_are_compared_at_both_sizes(package: OwnPackage) -> None:
+def test_counts_of_own_layers_are_compared_at_both_sizes(package):
     paths, bad = Paths.of(package.root), package.named("Sigmoid on top")
     changed = compare_counts(paths, f"{bad}^", bad, [MIXER, MIXER._replace(size="64x512"), GATED])
     assert {(one.cell.family, one.cell.size) for one in changed} == {("mixer", ""), ("mixer", "64x512")}
@@ -56,7 +56,7 @@ def test_counts_of_own_layers_are_compared_at_both_sizes(package: OwnPackage) ->
     assert not compare_counts(paths, "HEAD~1", "HEAD", [MIXER, GATED])
 
 
-def test_a_commit_that_does_not_import_is_one_line(package: OwnPackage) -> None:
+def test_a_commit_that_does_not_import_is_one_line(package):
     broken = compare(package, "Broken import")
     assert broken.exit_code == 1
     (line,) = broken.stderr.splitlines()
@@ -64,7 +64,7 @@ def test_a_commit_that_does_not_import_is_one_line(package: OwnPackage) -> None:
     assert "'versions'" in line
 
 
-def test_a_commit_that_cannot_be_built_is_one_line(package: OwnPackage) -> None:
+def test_a_commit_that_cannot_be_built_is_one_line(package):
     broken = compare(package, "C that does not compile")
     assert broken.exit_code == NotBuilt.exit_status == 4
     (line,) = broken.stderr.splitlines()
@@ -72,7 +72,7 @@ def test_a_commit_that_cannot_be_built_is_one_line(package: OwnPackage) -> None:
     assert "fast.c:2" in line
 
 
-def test_a_point_of_a_branch_follows_the_commit_that_squashed_it(package: OwnPackage, write_point) -> None:
+def test_a_point_of_a_branch_follows_the_commit_that_squashed_it(package, write_point):
     tip, squashed = package.squash()
     paths = Paths.of(package.root)
     write_point(paths.results / "cpu", tip, {"blocks.Families.track_flop": ([1.0, 2.0], 0)})

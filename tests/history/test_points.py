@@ -37,7 +37,7 @@ def contents(paths) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in paths.results.glob("*/*.json")}
 
 
-def test_a_block_that_sorts_first_leaves_old_points_alone(throwaway) -> None:
+def test_a_block_that_sorts_first_leaves_old_points_alone(throwaway):
     for _ in range(2):
         throwaway.commit("same")
         throwaway.measure()
@@ -61,7 +61,7 @@ def test_a_block_that_sorts_first_leaves_old_points_alone(throwaway) -> None:
 
 
 @pytest.mark.slow
-def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
+def test_a_range_is_built_and_feeds_the_same_line(throwaway):
     throwaway.write("highway_bench/__init__.py", "")
     old = throwaway.commit("predates the benchmarks")
     throwaway.write("highway_bench/__init__.py", "api = True\n")
@@ -95,7 +95,7 @@ def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
         measure_range(throwaway.paths, throwaway.machine, "HEAD", replace=True)
 
 
-def test_a_full_point_replaces_a_quick_one_and_never_the_other_way(throwaway) -> None:
+def test_a_full_point_replaces_a_quick_one_and_never_the_other_way(throwaway):
     (commit,) = {throwaway.commit("start")}
     (quick,) = throwaway.measure().results.values()
     assert not quick.is_full
@@ -123,14 +123,12 @@ def test_a_full_point_replaces_a_quick_one_and_never_the_other_way(throwaway) ->
     ("is_full", "quick", "wanted"),
     [(True, True, False), (True, False, True), (False, True, True), (False, False, True)],
 )
-def test_a_point_with_a_failure_is_measured_again_but_not_a_full_one_quickly(
-    is_full: bool, quick: bool, wanted: bool
-) -> None:
+def test_a_point_with_a_failure_is_measured_again_but_not_a_full_one_quickly(is_full, quick, wanted):
     known: Any = SimpleNamespace(is_full=is_full, is_current=True, failures=["a series"], commit="a" * 40)
     assert measuring.is_wanted(known, quick, False) == wanted
 
 
-def test_an_interrupted_run_leaves_no_point_and_changes_none(throwaway, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_leaves_no_point_and_changes_none(throwaway, monkeypatch):
     throwaway.commit("start")
     throwaway.measure()
     before, whole = contents(throwaway.paths), measuring.asv
@@ -149,7 +147,7 @@ def test_an_interrupted_run_leaves_no_point_and_changes_none(throwaway, monkeypa
     assert list(throwaway.measure().results) == [throwaway.commits[-1]]
 
 
-def test_a_dirty_tree_is_shown_and_not_stored(throwaway) -> None:
+def test_a_dirty_tree_is_shown_and_not_stored(throwaway):
     throwaway.commit("start")
     throwaway.measure()
     before = contents(throwaway.paths)
@@ -168,7 +166,7 @@ def test_a_dirty_tree_is_shown_and_not_stored(throwaway) -> None:
     assert not throwaway.paths.uncommitted.exists()
 
 
-def test_a_tree_that_changes_while_it_is_measured_gives_an_uncommitted_point(throwaway, monkeypatch) -> None:
+def test_a_tree_that_changes_while_it_is_measured_gives_an_uncommitted_point(throwaway, monkeypatch):
     throwaway.commit("start")
     whole = measuring.asv
 
@@ -183,7 +181,7 @@ def test_a_tree_that_changes_while_it_is_measured_gives_an_uncommitted_point(thr
     assert not contents(throwaway.paths)
 
 
-def test_a_new_torch_and_another_machine_get_points_of_their_own(throwaway, monkeypatch) -> None:
+def test_a_new_torch_and_another_machine_get_points_of_their_own(throwaway, monkeypatch):
     commit = throwaway.commit("start")
     throwaway.measure()
     for module in ("asv_plugin", "machine"):
@@ -199,7 +197,7 @@ def test_a_new_torch_and_another_machine_get_points_of_their_own(throwaway, monk
         measure_here(throwaway.paths, replace(other, entry=entry("other-box", "NVIDIA H100")))
 
 
-def test_a_point_that_lacks_todays_series_stays_until_it_is_to_be_replaced(throwaway) -> None:
+def test_a_point_that_lacks_todays_series_stays_until_it_is_to_be_replaced(throwaway):
     throwaway.commit("start")
     (result,) = throwaway.measure(quick=False).results.values()
     results = {name: row for name, row in result.data["results"].items() if "track_ratio" not in name}
@@ -211,20 +209,20 @@ def test_a_point_that_lacks_todays_series_stays_until_it_is_to_be_replaced(throw
     assert any("track_ratio" in name for name in again.points)
 
 
-def test_a_point_with_failures_is_measured_again(throwaway) -> None:
+def test_a_point_with_failures_is_measured_again(throwaway):
     throwaway.commit("start", highway={"broken": 1})
     measured = throwaway.measure()
     assert any("highway" in name for name in measured.failed)
     assert throwaway.measure().failed == measured.failed  # measured, and not only looked up
 
 
-def test_a_configuration_that_is_not_committed_is_no_copy_without_git(throwaway) -> None:
+def test_a_configuration_that_is_not_committed_is_no_copy_without_git(throwaway):
     throwaway.git("init", "-q")
     with pytest.raises(BadInput, match="not committed yet"):
         throwaway.measure()
 
 
-def test_a_new_file_is_a_change_and_another_projects_checkout_is_not_ours(throwaway) -> None:
+def test_a_new_file_is_a_change_and_another_projects_checkout_is_not_ours(throwaway):
     throwaway.commit("start")
     throwaway.git("config", "status.showUntrackedFiles", "no")
     assert not is_dirty(throwaway.root)
@@ -237,7 +235,7 @@ def test_a_new_file_is_a_change_and_another_projects_checkout_is_not_ours(throwa
     assert not has_git(copy)
 
 
-def test_a_checkout_of_another_owner_is_refused_with_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkout_of_another_owner_is_refused_with_the_cure(tmp_path, monkeypatch):
     git = tmp_path / "git"
     git.write_text('#!/bin/sh\nprintf "fatal: detected dubious ownership\\n\\n\\tgit config x\\n" >&2; exit 128\n')
     git.chmod(0o755)
@@ -246,7 +244,7 @@ def test_a_checkout_of_another_owner_is_refused_with_the_cure(tmp_path: Path, mo
         has_git(tmp_path)
 
 
-def test_every_accepted_rise_has_its_reason() -> None:
+def test_every_accepted_rise_has_its_reason():
     text = (Path(__file__).resolve().parents[2] / "asv.conf.json").read_text()
     lines = text[text.index('"regressions_first_commits"') :].splitlines()[1:]
     for before, line in itertools.pairwise(lines):

@@ -6,7 +6,6 @@ import json
 import math
 import random
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -39,14 +38,14 @@ def pool(kind: str, lines: int, ratio: float, sd: float) -> list[dict[str, Any]]
         (1.0, 0.2, GateVerdict.UNDECIDED),
     ],
 )
-def test_a_pools_judgements(ratio: float, sd: float, expected: GateVerdict) -> None:
+def test_a_pools_judgements(ratio, sd, expected):
     verdicts = Counter(gate_proof.judgements(pool("same", 48, ratio, sd)))
     assert expected in verdicts
     assert (GateVerdict.REGRESSION in verdicts) == (expected is GateVerdict.REGRESSION)
     assert 2 * 48 // 24 <= verdicts.total() <= 2 * 48 // 4  # each pair of processes is used once
 
 
-def test_whole_runs_on_the_same_code_and_on_code_that_drifts() -> None:
+def test_whole_runs_on_the_same_code_and_on_code_that_drifts():
     lines = pool("point", 3 * 14, 1.5, 0.005) + pool("same", 200, 1.0, 0.01)
     same = gate_proof.complete_runs(lines)["idle"]
     assert len(same) == 14 - 5
@@ -56,20 +55,20 @@ def test_whole_runs_on_the_same_code_and_on_code_that_drifts() -> None:
     assert all(GateVerdict.REGRESSION in verdicts.values() for verdicts in drifting)
 
 
-def test_a_run_belongs_to_the_load_of_its_newest_point() -> None:
+def test_a_run_belongs_to_the_load_of_its_newest_point():
     busy = [{**line, "load": "2"} for line in pool("point", 3 * 2, 1.5, 0.005)]
     lines = pool("point", 3 * 6, 1.5, 0.005) + busy
     assert [load for load, _ in gate_proof.whole_runs(lines)] == ["idle", "2", "2"]
 
 
-def test_a_point_is_judged_against_those_since_the_same_start_of_the_machine() -> None:
+def test_a_point_is_judged_against_those_since_the_same_start_of_the_machine():
     slower = [{**line, "boot": "2"} for line in pool("point", 3 * 6, 3.0, 0.005)]
     runs = [verdicts for _, verdicts in gate_proof.whole_runs(pool("point", 3 * 6, 1.5, 0.005) + slower)]
     assert len(runs) == 2
     assert not any(runs)
 
 
-def test_a_run_without_enough_pairs_is_left_out() -> None:
+def test_a_run_without_enough_pairs_is_left_out():
     lines = pool("point", 3 * 10, 1.5, 0.05)
     runs = [verdicts for _, verdicts in gate_proof.whole_runs(lines)]
     assert any(None in verdicts.values() for verdicts in runs)
@@ -82,7 +81,7 @@ def line(load: str, **ratios: Any) -> str:
     return json.dumps(about | {"ratios": ratios}) + "\n"
 
 
-def test_a_run_is_compared_with_the_idle_run_before_it(tmp_path: Path) -> None:
+def test_a_run_is_compared_with_the_idle_run_before_it(tmp_path):
     file = tmp_path / "lines.jsonl"
     idle = line("idle", a=[1.5, 1.45, 1.55], b=[2.0, 1.95, 2.05], c=[1.2, 1.1, 1.3])
     near = line("2", a=[1.53, 1.47, 1.6], b=[2.2, 2.1, 2.3], c=[1.0, 0.7, 1.4])
@@ -96,7 +95,7 @@ def test_a_run_is_compared_with_the_idle_run_before_it(tmp_path: Path) -> None:
     assert gap == ["4.0 %", "1 of 2", "1 of 1", "0.0 %", "0.0 %"]
 
 
-def test_the_ratios_of_a_run_are_those_of_its_cells() -> None:
+def test_the_ratios_of_a_run_are_those_of_its_cells():
     cell = {"family": "dense", "depth": 4, "seq_len": math.nan, "threads": 1, "ratio_low": 1.4, "ratio_high": 1.6}
     rows = pd.DataFrame([cell | {"block": "plain", "ratio": 1.0}, cell | {"block": "highway", "ratio": 1.5}])
     assert load_proof.ratios_of(rows) == {"highway dense 4 nan 1": (1.5, 1.4, 1.6)}

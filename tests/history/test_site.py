@@ -28,7 +28,7 @@ UNNAMED = (
 )
 
 
-def test_a_package_follows_the_blocks_that_it_names(tmp_path: Path) -> None:
+def test_a_package_follows_the_blocks_that_it_names(tmp_path):
     (tmp_path / "pyproject.toml").write_text(PROJECT + BLOCKS)
     (tmp_path / ".gitignore").write_text("*.pyc")  # no line end
     assert [str(path.relative_to(tmp_path)) for path in write_history(tmp_path)] == [
@@ -52,7 +52,7 @@ def test_a_package_follows_the_blocks_that_it_names(tmp_path: Path) -> None:
         write_history(tmp_path)
 
 
-def test_a_package_of_layers_follows_them_in_the_common_connections(tmp_path: Path) -> None:
+def test_a_package_of_layers_follows_them_in_the_common_connections(tmp_path):
     (tmp_path / "pyproject.toml").write_text(PROJECT + LAYERS)
     write_history(tmp_path)
     suite = Paths.of(tmp_path).suite()
@@ -81,7 +81,7 @@ def test_a_package_of_layers_follows_them_in_the_common_connections(tmp_path: Pa
         (PROJECT, "names no block"),
     ],
 )
-def test_what_a_package_lacks_is_one_line(tmp_path: Path, text: str | None, message: str) -> None:
+def test_what_a_package_lacks_is_one_line(tmp_path, text, message):
     if text is not None:
         (tmp_path / "pyproject.toml").write_text(text, encoding="latin-1")
     with pytest.raises(BadInput, match=message):
@@ -89,7 +89,7 @@ def test_what_a_package_lacks_is_one_line(tmp_path: Path, text: str | None, mess
     assert not (tmp_path / "asv.conf.json").exists()
 
 
-def test_the_configuration_is_like_this_projects(tmp_path: Path) -> None:
+def test_the_configuration_is_like_this_projects(tmp_path):
     (tmp_path / "pyproject.toml").write_text(PROJECT + BLOCKS)
     write_history(tmp_path)
     ours = Paths.of(Path(__file__).resolve().parents[2]).configuration()
@@ -100,7 +100,7 @@ def test_the_configuration_is_like_this_projects(tmp_path: Path) -> None:
     }
 
 
-def test_a_site_has_every_page_and_links_them_relatively(tmp_path: Path) -> None:
+def test_a_site_has_every_page_and_links_them_relatively(tmp_path):
     reports, site = tmp_path / "reports", tmp_path / "site"
     with pytest.raises(NothingMeasured):
         write_site(reports, site, "mine")
@@ -131,7 +131,7 @@ def test_a_site_has_every_page_and_links_them_relatively(tmp_path: Path) -> None
             write_site(reports, reports / inside, "mine")
 
 
-def test_pages_lead_with_ratios_and_counts_and_label_some_commits() -> None:
+def test_pages_lead_with_ratios_and_counts_and_label_some_commits():
     names = sorted(f"blocks.Depths.{series.benchmark}" for series in SERIES)
     index: dict[str, Any] = {
         "benchmarks": {name: {} for name in names},

@@ -168,7 +168,7 @@ def own(layer: str) -> Family:
 
 
 @pytest.mark.parametrize("layer", EACH)
-def test_a_joined_layer_computes_the_same_as_its_mathematics(layer: str) -> None:
+def test_a_joined_layer_computes_the_same_as_its_mathematics(layer):
     family = own(layer)
     positions = (STEPS,) if family.kind == "sequence" else ()
     for block, carry in (("plain", 0.0), ("residual", 1.0)):
@@ -189,7 +189,7 @@ def test_a_joined_layer_computes_the_same_as_its_mathematics(layer: str) -> None
 
 @pytest.mark.parametrize("task", MEASURED)
 @pytest.mark.parametrize("layer", EACH)
-def test_a_joined_layer_is_measured(layer: str, task: str) -> None:
+def test_a_joined_layer_is_measured(layer, task):
     family = own(layer)
     steps = STEPS if family.kind == "sequence" and task != "trainability" else None
     one = MEASURED[task]("residual", family.name, family_options=family.options, seq_len=steps)

@@ -14,7 +14,7 @@ from highway_bench.measure.device import freed, release
 CUDA = torch.device("cuda")
 
 
-def test_an_error_that_is_kept_holds_no_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_that_is_kept_holds_no_tensors(monkeypatch):
     alive: list[bool] = []
     made: list[weakref.ref[Tensor]] = []
 
@@ -30,7 +30,7 @@ def test_an_error_that_is_kept_holds_no_tensors(monkeypatch: pytest.MonkeyPatch)
     assert alive == [False]
 
 
-def test_memory_in_reference_cycles_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_in_reference_cycles_is_returned(monkeypatch):
     calls: list[str] = []
     monkeypatch.setattr(device.gc, "collect", lambda: calls.append("collect"))
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: calls.append("empty"))

@@ -48,7 +48,7 @@ def fail() -> None:
     raise KeyError("no such thing")
 
 
-def test_a_number_is_one_process_until_it_dies() -> None:
+def test_a_number_is_one_process_until_it_dies():
     first = call_in(7, os.getpid)
     assert first not in (os.getpid(), call_in(8, os.getpid))
     assert call_in(7, os.getpid) == first
@@ -60,7 +60,7 @@ def test_a_number_is_one_process_until_it_dies() -> None:
     assert call_in(7, os.getpid) != first
 
 
-def test_a_call_of_a_process_of_its_own_may_take_so_long() -> None:
+def test_a_call_of_a_process_of_its_own_may_take_so_long():
     assert call_once(60, os.getpid) != os.getpid()
     with pytest.raises(TimeoutError, match="no result after"):
         call_once(0.1, time.sleep, 60)
@@ -68,7 +68,7 @@ def test_a_call_of_a_process_of_its_own_may_take_so_long() -> None:
         call_once(60, leave, 3)
 
 
-def test_they_end_when_this_process_is_killed() -> None:
+def test_they_end_when_this_process_is_killed():
     """Also in the middle of a call."""
     code = (
         "import os, time, threading\n"
@@ -87,7 +87,7 @@ def test_they_end_when_this_process_is_killed() -> None:
     raise AssertionError("the process is still running")
 
 
-def test_processes_are_sampled_until_it_is_precise() -> None:
+def test_processes_are_sampled_until_it_is_precise():
     numbers: list[int] = []
 
     def sampled(*, precise_at: int, least: int = 3, seconds: float = 60.0, broken: tuple[int, ...] = ()) -> list[str]:
@@ -136,7 +136,7 @@ def work(seconds: float) -> None:
 
 
 @counted
-def test_a_shared_core_lengthens_the_wall_time_and_not_the_threads_own(busy_core: int) -> None:
+def test_a_shared_core_lengthens_the_wall_time_and_not_the_threads_own(busy_core):
     with pinned(0):
         assert os.sched_getaffinity(0) == {busy_core}
         clock, before = ThreadClock(), process_delay()
@@ -148,7 +148,7 @@ def test_a_shared_core_lengthens_the_wall_time_and_not_the_threads_own(busy_core
     assert own < 0.45
 
 
-def test_without_a_count_it_is_the_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_count_it_is_the_cpu_time(monkeypatch):
     monkeypatch.setattr(processes, "THREADS", processes.Path("/nowhere"))
     assert not delay_is_counted()
     clock = ThreadClock()
@@ -157,7 +157,7 @@ def test_without_a_count_it_is_the_cpu_time(monkeypatch: pytest.MonkeyPatch) -> 
     assert clock() - before < 0.04  # sleeping takes none
 
 
-def test_pinning_ends() -> None:
+def test_pinning_ends():
     before = os.sched_getaffinity(0)
     with pinned(len(before) + 1):
         assert os.sched_getaffinity(0) == {sorted(before)[1 % len(before)]}
@@ -167,7 +167,7 @@ def test_pinning_ends() -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="page faults of glibc's allocator")
-def test_a_buffer_that_is_allocated_again_causes_no_page_faults() -> None:
+def test_a_buffer_that_is_allocated_again_causes_no_page_faults():
     done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
     kept, freed, again = done.stdout.split()
     if kept == "False":

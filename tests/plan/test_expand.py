@@ -55,7 +55,7 @@ def profile_of(*grids: Grid) -> Profile:
     return Profile("of-a-test", "", grids)
 
 
-def test_a_profile_as_it_is() -> None:
+def test_a_profile_as_it_is():
     found = cells()
     counts = Counter(cell.task for cell in found)
     times = {"throughput": 16, "memory": 3, "trainability": 2}
@@ -63,19 +63,19 @@ def test_a_profile_as_it_is() -> None:
     assert values(found, "device", "dtype") == {("cpu", "float32")}
 
 
-def test_tasks_blocks_and_families_are_chosen_by_wildcard() -> None:
+def test_tasks_blocks_and_families_are_chosen_by_wildcard():
     found = cells(task=["mem*"], block=["highway*", "plain"], family=["dense*"])
     named = product(["memory"], ["plain", "highway", "highway-free"], ["dense", "dense-pair"])
     assert values(found, "task", "block", "family") == set(named)
 
 
-def test_a_block_that_needs_attention_is_planned_where_there_is_some() -> None:
+def test_a_block_that_needs_attention_is_planned_where_there_is_some():
     for named in ("value-residual", "*"):
         found = cells("standard", task=["memory"], block=[named], family=["dense", "transformer"])
         assert values([cell for cell in found if cell.block == "value-residual"], "family") == {"transformer"}
 
 
-def test_a_control_is_measured_where_it_is_asked_for_by_name() -> None:
+def test_a_control_is_measured_where_it_is_asked_for_by_name():
     assert values(cells(task=["memory"], block=["s*", "residual"]), "block") == {"residual", "sandwich-norm"}
     found = cells(task=["memory"], block=["scaled", "plain"], block_options={"skip": 0.5})
     assert {(cell.block, cell.block_options.get("skip")) for cell in found} == {("plain", None), ("scaled", 0.5)}
@@ -83,13 +83,13 @@ def test_a_control_is_measured_where_it_is_asked_for_by_name() -> None:
     assert values(cells(profile_of(named)), "block") == {"shortcut-gate"}
 
 
-def test_the_baseline_comes_first() -> None:
+def test_the_baseline_comes_first():
     assert cells(task=["memory"], family=["dense"])[0].block == "plain"
     named = cells(task=["memory"], family=["dense"], block=["residual", "plain"])
     assert [cell.block for cell in named] == ["plain", "residual"]
 
 
-def test_widths_are_matched_to_plains() -> None:
+def test_widths_are_matched_to_plains():
     def widths(**selection: Any) -> dict[str, int]:
         found = cells(task=["trainability"], width=[71], **selection)
         assert values(found, "nominal_width", "match") == {(71, selection.get("match", "params"))}
@@ -100,7 +100,7 @@ def test_widths_are_matched_to_plains() -> None:
     assert widths(match="flops").items() >= {"plain": 71, "post-norm": 71, "highway": 50}.items()
 
 
-def test_every_task_says_which_words_its_cells_have() -> None:
+def test_every_task_says_which_words_its_cells_have():
     """A word that a cell has is never ignored, and one that it has no use for is never put into it."""
     asked = {
         "phase": ("phase", ["train-step"], "train-step"),
@@ -124,7 +124,7 @@ def test_every_task_says_which_words_its_cells_have() -> None:
             assert (getattr(cell, field) == held) == (field in tasks.get(name).coordinates), (name, word)
 
 
-def test_a_ladder_has_the_rungs_that_were_asked_for() -> None:
+def test_a_ladder_has_the_rungs_that_were_asked_for():
     climbs = profile_of(skipping_ladder(families=("dense",), blocks=("plain",), depths=(10, 20, 50), seeds=3))
 
     def needed(**selection: Any) -> set[tuple[int, int, int | None]]:
@@ -136,7 +136,7 @@ def test_a_ladder_has_the_rungs_that_were_asked_for() -> None:
     assert needed(depth=[10, 20], seed=[1], recipe={"rate": 0.1}) == {(10, 1, None), (20, 1, None)}
 
 
-def test_a_word_of_the_recipe_reaches_the_cells_that_have_it() -> None:
+def test_a_word_of_the_recipe_reaches_the_cells_that_have_it():
     """A longer sampling is a matter of throughput alone, more steps one of what trains."""
     as_they_are = cells("smoke")
     for word, value, having in (
@@ -158,7 +158,7 @@ def trained(profile: str = "standard", **words: Any) -> set[tuple[Any, ...]]:
     return {(*rest, tuple(rates or ())) for *rest, rates in recipes}
 
 
-def test_a_rate_belongs_to_its_optimiser() -> None:
+def test_a_rate_belongs_to_its_optimiser():
     gates = {"task": ["gates"], "family": ["dense"]}
     assert trained(**gates) == {("digits", "adam", 0.003, ())}
     assert trained(**gates, recipe={"optimiser": "adam"}) == {("digits", "adam", 0.003, ())}
@@ -169,7 +169,7 @@ def test_a_rate_belongs_to_its_optimiser() -> None:
         cells("smoke", task=["propagation"], recipe={"optimiser": "adam"})
 
 
-def test_a_call_with_a_rate_and_a_layer_of_ones_own_have_one_recipe(layer: str) -> None:
+def test_a_call_with_a_rate_and_a_layer_of_ones_own_have_one_recipe(layer):
     own = {"task": ["trainability"], "family": [layer]}
     assert trained(**own) == {("mnist-5k", "sgd", "tuned", FIRST_SGD_RATES)}
     assert trained(**own, recipe={"rate": 0.1, "steps": 9}) == {("mnist-5k", "sgd", 0.1, FIRST_SGD_RATES)}
@@ -178,7 +178,7 @@ def test_a_call_with_a_rate_and_a_layer_of_ones_own_have_one_recipe(layer: str) 
     assert {data for data, *_ in trained(**recurrent, recipe={"rate": 0.1})} == {"digits"}
 
 
-def test_steps_do_not_make_an_untrained_start_train() -> None:
+def test_steps_do_not_make_an_untrained_start_train():
     for dataset in (None, "digits"):
         starts = [cell for cell in cells("smoke", task=["propagation"], dataset=dataset) if "steps" not in cell.recipe]
         changed = cells("smoke", task=["propagation"], dataset=dataset, recipe={"steps": 3, "rate": 0.7})
@@ -188,7 +188,7 @@ def test_steps_do_not_make_an_untrained_start_train() -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_profiles_use_words_that_their_tasks_declare(profile: str) -> None:
+def test_profiles_use_words_that_their_tasks_declare(profile):
     for grid in PROFILES[profile].grids:
         words = tasks.get(grid.task).words_for(grid.recipe, grid.dataset)
         assert grid.recipe.keys() <= words.keys()
@@ -204,12 +204,12 @@ def test_profiles_use_words_that_their_tasks_declare(profile: str) -> None:
         ("*", {"stepz": 3}, "did you mean steps"),
     ],
 )
-def test_a_word_that_no_chosen_task_has(task: str, recipe: dict[str, Any], says: str) -> None:
+def test_a_word_that_no_chosen_task_has(task, recipe, says):
     with pytest.raises(BadInput, match=says):
         cells("smoke", task=[task], recipe=recipe)
 
 
-def test_threads_are_for_what_runs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_are_for_what_runs_alone(monkeypatch):
     monkeypatch.setattr(expand, "cores", lambda: 6)
     for threads, of_grid, timed in ((4, 1, 4), (None, 1, 1), (None, None, 6)):
         profile = profile_of(Grid(task="throughput", threads=of_grid), Grid(task="memory", threads=of_grid))
@@ -217,7 +217,7 @@ def test_threads_are_for_what_runs_alone(monkeypatch: pytest.MonkeyPatch) -> Non
         assert [(cell.task, cell.threads) for cell in chosen] == [("throughput", timed), ("memory", 1)]
 
 
-def test_repeated_values_give_a_cell_once() -> None:
+def test_repeated_values_give_a_cell_once():
     assert len(cells(task=["memory"], depth=[2, 2], family=["dense", "dense"], block=["plain", "plain"])) == 1
 
 
@@ -248,9 +248,7 @@ OF_ALL_FAMILIES = ("smoke", "standard")
 
 @pytest.mark.parametrize("kind", ["vector", "image", "sequence"])
 @pytest.mark.parametrize("profile", OF_ALL_FAMILIES)
-def test_a_layer_of_each_kind_takes_part_in_its_kinds_grids(
-    profile: str, kind: str, module_of: Callable[[str], str]
-) -> None:
+def test_a_layer_of_each_kind_takes_part_in_its_kinds_grids(profile, kind, module_of):
     """A profile's controls are of named families, and a layer gets no ladder that is made for another kind."""
     name = f"{module_of(LAYER + KINDS)}:{kind}"
     found = cells(profile, family=[name])
@@ -289,14 +287,14 @@ WORDS = {
 
 @pytest.mark.parametrize("words", WORDS)
 @pytest.mark.parametrize("profile", OF_ALL_FAMILIES)
-def test_words_apply_where_they_mean_something(profile: str, words: str) -> None:
+def test_words_apply_where_they_mean_something(profile, words):
     selection, field, expected = WORDS[words]
     found = [getattr(cell, field) for cell in cells(profile, **selection)]
     assert all(value in expected for value in found)
     assert all(value in found for value in expected)
 
 
-def test_flops_are_matched_at_the_steps_of_the_data() -> None:
+def test_flops_are_matched_at_the_steps_of_the_data():
     """Attention's cost does not grow with the steps as a gate's does, so the width hangs on them."""
     grid = Grid(task="trainability", families=("attention",), dataset="digits", recipe=RECIPE)
     (one,) = cells(profile_of(grid), block=["highway"], width=[64], match="flops")
@@ -305,7 +303,7 @@ def test_flops_are_matched_at_the_steps_of_the_data() -> None:
     assert one.width != matched_width(highway, attention, 64, "flops", positions=1_000)
 
 
-def test_a_family_object_that_a_worker_can_make_again(layer: str) -> None:
+def test_a_family_object_that_a_worker_can_make_again(layer):
     made = make_family(layer, kind="sequence")
     (one,) = cells(task=["memory"], block=["plain"], family=[made])
     assert make_family(one.family, **one.family_options) == made
@@ -325,7 +323,7 @@ def test_a_family_object_that_a_worker_can_make_again(layer: str) -> None:
         ({"block": ["zzz*"]}, "known: "),
     ],
 )
-def test_unknown_names_list_near_ones(selection: dict[str, Any], says: str) -> None:
+def test_unknown_names_list_near_ones(selection, says):
     with pytest.raises(UnknownName, match=says):
         cells(**selection)
 
@@ -343,24 +341,24 @@ def test_unknown_names_list_near_ones(selection: dict[str, Any], says: str) -> N
         ({"family_options": {"kernel": 5}, "family": ["dense"]}, "kernel"),
     ],
 )
-def test_what_cannot_be(selection: dict[str, Any], says: str) -> None:
+def test_what_cannot_be(selection, says):
     with pytest.raises(BadInput, match=says) as caught:
         cells(**selection)
     assert "\n" not in str(caught.value)
     assert caught.value.exit_status == 2
 
 
-def test_a_selection_that_leaves_nothing() -> None:
+def test_a_selection_that_leaves_nothing():
     with pytest.raises(NothingMeasured, match="tiny"):
         cells(task=["memory"], family=["conv"])
 
 
-def test_a_pair_that_makes_no_sense_stays_in_the_plan() -> None:
+def test_a_pair_that_makes_no_sense_stays_in_the_plan():
     """Its row says skipped, and why: never a hole."""
     assert values(cells(task=["trainability"], dataset="adding"), "dataset", "family") == {("adding", "dense")}
 
 
-def test_a_gpu_has_further_modes_unless_some_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_has_further_modes_unless_some_are_asked_for(monkeypatch):
     grid = Grid(task="throughput", on_cpu=SIZES, modes=("eager", "compile"), gpu_modes=("cudagraph",))
 
     def modes(**selection: Any) -> set[str]:
@@ -372,7 +370,7 @@ def test_a_gpu_has_further_modes_unless_some_are_asked_for(monkeypatch: pytest.M
     assert modes(device="cpu", mode="cudagraph") == {"cudagraph"}
 
 
-def test_tf32_is_for_gpus_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tf32_is_for_gpus_that_have_it(monkeypatch):
     with pytest.raises(BadInput, match="tf32"):
         cells(dtype="tf32")
     monkeypatch.setattr(checks, "check_device", lambda _: None)
@@ -384,8 +382,8 @@ def test_tf32_is_for_gpus_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
         cells(dtype="tf32", device="cuda")
 
 
-def test_a_block_without_a_depth_aware_start_meets_the_others_published_ones() -> None:
-    class Halved(blocks.get("residual").cls):  # type: ignore[misc]
+def test_a_block_without_a_depth_aware_start_meets_the_others_published_ones():
+    class Halved(blocks.get("residual").cls):
         pass
 
     register_block("halved", equation="y", source="a test", summary="one start")(Halved)

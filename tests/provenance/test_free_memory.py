@@ -43,7 +43,7 @@ def write_v2(folder: Path, limit: str, usage: int, cached: int = 0) -> None:
     write(folder, limit, usage, "memory.max", "memory.current", f"anon 5\ninactive_file {cached}\n")
 
 
-def test_without_limits_it_is_what_the_machine_has(groups: Path) -> None:
+def test_without_limits_it_is_what_the_machine_has(groups):
     assert free_bytes("cpu") == 1000 * MIB  # no file: not Linux
     (groups / "cgroup").write_text("0::/job\n")
     write_v2(groups / "job", "max", 5)
@@ -51,7 +51,7 @@ def test_without_limits_it_is_what_the_machine_has(groups: Path) -> None:
     assert usable_bytes("cpu") == int(USABLE * 1000 * MIB)
 
 
-def test_the_tightest_limit_counts_and_dropped_files_are_free(groups: Path) -> None:
+def test_the_tightest_limit_counts_and_dropped_files_are_free(groups):
     (groups / "cgroup").write_text("0::/user/job\n")
     write_v2(groups / "user", str(500 * MIB), 300 * MIB, cached=50 * MIB)
     write_v2(groups / "user/job", str(400 * MIB), 100 * MIB)
@@ -62,7 +62,7 @@ def test_the_tightest_limit_counts_and_dropped_files_are_free(groups: Path) -> N
     assert free_bytes("cpu") == 0
 
 
-def test_version_1(groups: Path) -> None:
+def test_version_1(groups):
     (groups / "cgroup").write_text("4:cpu:/job\n3:memory:/job\n")
     names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
     write(groups / "memory/job", str(300 * MIB), 100 * MIB, *names, f"total_inactive_file {20 * MIB}\n")
@@ -72,7 +72,7 @@ def test_version_1(groups: Path) -> None:
 @pytest.mark.parametrize(
     ("size", "text"), [(2**30, "1.0 GiB"), (1536 * 2**30, "1,536.0 GiB"), (MIB, "1 MiB"), (-5, "0 MiB")]
 )
-def test_bytes_in_messages(size: int, text: str) -> None:
+def test_bytes_in_messages(size, text):
     assert gib(size) == text
 
 
@@ -109,7 +109,7 @@ def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
         cached.cache_clear()
 
 
-def test_a_gpu_is_read_once_in_a_run(log: Path) -> None:
+def test_a_gpu_is_read_once_in_a_run(log):
     assert gpu("cuda") == Gpu("NVIDIA H200", 2**30, 2**29, bfloat16=False, tf32=False)
     assert free_bytes("cuda") == 2**29
     name = f"nvidia-h200_{host()}-{cores()}c"  # the host launches the kernels
@@ -123,7 +123,7 @@ def test_a_gpu_is_read_once_in_a_run(log: Path) -> None:
 
 
 @pytest.mark.gpu
-def test_what_is_read_is_what_torch_says() -> None:
+def test_what_is_read_is_what_torch_says():
     about = torch.cuda.get_device_properties("cuda")
     bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)
     _, memory = torch.cuda.mem_get_info()

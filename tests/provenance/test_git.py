@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from highway_bench.provenance.git import git as ask
 from highway_bench.provenance.git import reason_in, source_commit
 
 
-def test_an_error_is_one_line(tmp_path: Path) -> None:
+def test_an_error_is_one_line(tmp_path):
     with pytest.raises(BadInput, match=r"^git rev-parse: [^\n]+$"):
         ask(tmp_path, "rev-parse", "HEAD")
 
@@ -27,11 +26,11 @@ def test_an_error_is_one_line(tmp_path: Path) -> None:
         ("", "failed"),
     ],
 )
-def test_the_reason_is_gits_error_and_its_cure(written: str, reason: str) -> None:
+def test_the_reason_is_gits_error_and_its_cure(written, reason):
     assert reason_in(written.splitlines()) == reason
 
 
-def test_a_checkout_that_git_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkout_that_git_refuses(tmp_path, monkeypatch):
     """As one of another owner: its commit is unknown, and that is said."""
     (tmp_path / "package" / ".git").mkdir(parents=True)
     git = tmp_path / "git"
@@ -42,12 +41,12 @@ def test_a_checkout_that_git_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert source_commit(tmp_path / "package") is None
 
 
-def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert source_commit(tmp_path) is None
 
 
-def test_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit(tmp_path, monkeypatch):
     def git(*words: str) -> str:
         who = ["-c", "user.name=x", "-c", "user.email=x@x"]
         return subprocess.run(

@@ -63,11 +63,11 @@ def name(gpu: str | None = None) -> str:
         ("", "unknown"),
     ],
 )
-def test_slug(text: str, expected: str) -> None:
+def test_slug(text, expected):
     assert machine.slug(text) == expected
 
 
-def test_cores_are_those_of_the_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores_are_those_of_the_affinity(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2})
     assert machine.identity.__wrapped__("cpu").machine.endswith("-3c")
@@ -82,9 +82,7 @@ def test_cores_are_those_of_the_affinity(monkeypatch: pytest.MonkeyPatch) -> Non
         ({}, None, "cpu-aarch64-2c", "Aarch64 (family not recorded), 2 cores"),
     ],
 )
-def test_names(
-    set_up: Set, monkeypatch: pytest.MonkeyPatch, info: dict[str, str], gpu: str | None, expected: str, shown: str
-) -> None:
+def test_names(set_up, monkeypatch, info, gpu, expected, shown):
     monkeypatch.setattr(platform, "processor", lambda: "")
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     set_up(info)
@@ -92,7 +90,7 @@ def test_names(
     assert machine.labels([expected]) == {expected: shown}
 
 
-def test_windows_has_the_numbers_in_one_line(set_up: Set, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_has_the_numbers_in_one_line(set_up, monkeypatch):
     monkeypatch.setattr(platform, "processor", lambda: PROCESSORS["Windows"])
     set_up({})
     assert name() == "cpu-intel64-f6m158-2c"
@@ -100,7 +98,7 @@ def test_windows_has_the_numbers_in_one_line(set_up: Set, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("chip", ["M1", "M3", "M3 Pro", "M4 Max"])
-def test_apple_chips_are_told_apart(set_up: Set, monkeypatch: pytest.MonkeyPatch, chip: str) -> None:
+def test_apple_chips_are_told_apart(set_up, monkeypatch, chip):
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     monkeypatch.setattr(platform, "processor", lambda: "arm")
     monkeypatch.setattr(machine.subprocess, "run", lambda command, **_: CompletedProcess(command, 0, f"Apple {chip}"))
@@ -119,14 +117,14 @@ def test_apple_chips_are_told_apart(set_up: Set, monkeypatch: pytest.MonkeyPatch
         ({"stepping": "2", "cache size": "512 KB", "cpu MHz": "3100.0"}, True),
     ],
 )
-def test_what_makes_another_machine(set_up: Set, changes: dict[str, str], same: bool) -> None:
+def test_what_makes_another_machine(set_up, changes, same):
     set_up(EPYC)
     first = name()
     set_up(EPYC, **changes)
     assert (name() == first) is same
 
 
-def test_two_models_of_one_family_are_not_shown_alike() -> None:
+def test_two_models_of_one_family_are_not_shown_alike():
     assert machine.labels(["cpu-amd-epyc-f25m1-avx2-2c", "cpu-amd-epyc-f25m17-avx512-2c", "mine"]) == {
         "cpu-amd-epyc-f25m1-avx2-2c": "AMD EPYC (family 25, model 1), 2 cores",
         "cpu-amd-epyc-f25m17-avx512-2c": "AMD EPYC (family 25, model 17), 2 cores",
@@ -147,9 +145,7 @@ def test_two_models_of_one_family_are_not_shown_alike() -> None:
         ("AMD EPYC 7763", "nvidia-h200-amd-epyc-7763", {}, False),
     ],
 )
-def test_what_is_recorded_under_a_former_name(
-    set_up: Set, brand: str, old: str, evidence: dict[str, object], here: bool
-) -> None:
+def test_what_is_recorded_under_a_former_name(set_up, brand, old, evidence, here):
     set_up(EPYC, **{"model name": brand})
     now = name(None if old.startswith("cpu-") else "NVIDIA H200")
     assert machine_of(old, evidence) == (now if here else old)
@@ -157,23 +153,23 @@ def test_what_is_recorded_under_a_former_name(
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
-def test_device_that_is_not_there() -> None:
+def test_device_that_is_not_there():
     with pytest.raises(BadInput, match="'cuda'"):
         machine.identity("cuda")
 
 
 @pytest.mark.gpu
-def test_gpu_identity() -> None:
+def test_gpu_identity():
     name, gpu, _ = machine.identity("cuda")
     assert gpu == torch.cuda.get_device_name(0)
     assert name == f"{machine.slug(gpu)}_{machine.host()}-{machine.cores()}c"
 
 
-def test_torchs_version_is_read_without_importing_it() -> None:
+def test_torchs_version_is_read_without_importing_it():
     assert machine.torch_version() == torch.__version__
 
 
-def test_pressure_that_the_kernel_does_not_count_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pressure_that_the_kernel_does_not_count_is_left_out(tmp_path, monkeypatch):
     """The files exist there and cannot be read; here one of them is a folder."""
     monkeypatch.setattr(machine, "PRESSURE", tmp_path)
     (tmp_path / "cpu").mkdir()
@@ -184,7 +180,7 @@ def test_pressure_that_the_kernel_does_not_count_is_left_out(tmp_path: Path, mon
     assert before.since().pressure == {}
 
 
-def test_counters_grow_and_are_printed_as_shares() -> None:
+def test_counters_grow_and_are_printed_as_shares():
     before = Load.now()
     time.sleep(0.01)
     load = before.since()

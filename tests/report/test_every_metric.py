@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -122,7 +121,7 @@ def page(real: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_report(with_digits(real)[0], tmp_path_factory.mktemp("page")).page.read_text(encoding="utf-8")
 
 
-def test_every_metric_is_shown(real: pd.DataFrame, page: str) -> None:
+def test_every_metric_is_shown(real, page):
     _, digits = with_digits(real)
     text = re.sub(r"(?s)<style.*?</style>|<[^>]+>", " ", page)
     numbers = {re.sub(r"[.,]", "", number).strip("0") for number in re.findall(r"\d[\d.,]*", text)}
@@ -130,7 +129,7 @@ def test_every_metric_is_shown(real: pd.DataFrame, page: str) -> None:
     assert not hidden
 
 
-def test_smoke_gives_every_other_metric(smoke: pd.DataFrame) -> None:
+def test_smoke_gives_every_other_metric(smoke):
     """What the test above can see: a new metric needs a cell in ``smoke``, or a reason in ``LACKING``."""
     assert set(smoke["task"]) == set(TASKS), "a task without a cell in smoke"
     have = {(row.task, row.metric) for row in smoke[smoke["value"].notna()].itertuples()}
@@ -140,7 +139,7 @@ def test_smoke_gives_every_other_metric(smoke: pd.DataFrame) -> None:
     assert {pair for pair in every - have - known if pair[1] not in NOT_SHOWN} == set()
 
 
-def test_a_task_of_a_plug_in_has_a_table(real: pd.DataFrame, tmp_path: Path) -> None:
+def test_a_task_of_a_plug_in_has_a_table(real, tmp_path):
     mine = real[real["task"] == "cost"].assign(task="my-task")
     mine["metric"] = "my_metric"
     frame = prepared(pd.concat([real, mine[mine["value"] > 100].drop_duplicates("digest")]))

@@ -94,7 +94,7 @@ def text(standard: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> st
     return write_report(standard, tmp_path_factory.mktemp("page")).page.read_text(encoding="utf-8")
 
 
-def test_the_page_is_balanced_and_loads_nothing(text: str) -> None:
+def test_the_page_is_balanced_and_loads_nothing(text):
     page = Page(text)
     assert len(page.ids) == len(set(page.ids))
     assert all(address.startswith(("#", "data:")) for address in page.loads)
@@ -105,7 +105,7 @@ def test_the_page_is_balanced_and_loads_nothing(text: str) -> None:
     assert not re.search(r"@import|url\((?!#)", text)
 
 
-def test_hostile_names_and_messages_are_text_everywhere(tmp_path: Path) -> None:
+def test_hostile_names_and_messages_are_text_everywhere(tmp_path):
     evil = f"evil{HOSTILE}"
     rows = whole(("plain", evil), families=("dense", "dense-pair", "conv"))
     rows = [row | {"machine": f"cpu{HOSTILE}", "family": f"$x_{{{row['family']}}}<b>" if row["family"] == "conv"
@@ -127,7 +127,7 @@ def test_hostile_names_and_messages_are_text_everywhere(tmp_path: Path) -> None:
         assert "&lt;script&gt;" in figure
 
 
-def test_what_cannot_be_reported_is_one_line(tmp_path: Path) -> None:
+def test_what_cannot_be_reported_is_one_line(tmp_path):
     with pytest.raises(NothingMeasured):
         write_report(store_of(tmp_path / "store.sqlite", []), tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -139,7 +139,7 @@ def test_what_cannot_be_reported_is_one_line(tmp_path: Path) -> None:
         write_report(frame, tmp_path / "file")
 
 
-def test_a_store_of_version_0_2_makes_a_page_without_torch(tmp_path: Path) -> None:
+def test_a_store_of_version_0_2_makes_a_page_without_torch(tmp_path):
     """Its schema was the first: no starts, keys of sources, and no samples that were taken in turn."""
     later = ("plain_ratio", "yardstick_ratio", "waited", "disturbed")
     former = {"parameter_bytes": "parameters"}
@@ -162,7 +162,7 @@ def test_a_store_of_version_0_2_makes_a_page_without_torch(tmp_path: Path) -> No
     assert "dense on mnist-5k" in text
 
 
-def test_the_page_leads_with_the_choice_and_folds_the_rest(text: str) -> None:
+def test_the_page_leads_with_the_choice_and_folds_the_rest(text):
     order = [text.index(f'id="{name}"') for name in ("choice", "overview", "more", "figures", "tasks", "provenance")]
     assert order == sorted(order)
     first, folded = text[: text.index("<details")], text[text.index("<details") :]
@@ -172,7 +172,7 @@ def test_the_page_leads_with_the_choice_and_folds_the_rest(text: str) -> None:
     assert text.count("<svg") == text.count('role="img"') > 5
 
 
-def test_one_file_leads_to_no_other(tmp_path: Path) -> None:
+def test_one_file_leads_to_no_other(tmp_path):
     frame = frame_of(whole(("plain", "residual"), families=("dense",)))
     written = write_one_file(frame, tmp_path / "page" / "mail.html")
     assert list(written.parent.iterdir()) == [written]

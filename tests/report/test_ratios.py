@@ -71,7 +71,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_ratio_stands_with_its_interval_or_not_at_all(case: str, tmp_path: Path) -> None:
+def test_a_ratio_stands_with_its_interval_or_not_at_all(case, tmp_path):
     words, decided, says = CASES[case]
     rows = timed(**words) + TRAINED
     for block, size in (("plain", 100.0), ("highway", 150.0)):
@@ -96,13 +96,13 @@ def test_a_ratio_stands_with_its_interval_or_not_at_all(case: str, tmp_path: Pat
         (1.0, 0.99, 1.01, "1"),  # of plain to itself
     ],
 )
-def test_one_rule_decides_and_is_the_same_both_ways_round(value: float, low: float, high: float, text: str) -> None:
+def test_one_rule_decides_and_is_the_same_both_ways_round(value, low, high, text):
     assert quoted(value, low, high, ONE_PROCESS) == text
     for one in ((value, low, high), (1 / value, 1 / high, 1 / low)):
         assert is_decided(*one) == (not text.startswith("undecided") and text != ONE_PROCESS)
 
 
-def test_why_there_is_no_ratio_is_printed_in_its_column() -> None:
+def test_why_there_is_no_ratio_is_printed_in_its_column():
     for rows, gap in (
         (timed(0.005, processes=1), ONE_PROCESS),
         (without_ratio(timed(0.005)), OLDER),
@@ -112,7 +112,7 @@ def test_why_there_is_no_ratio_is_printed_in_its_column() -> None:
         assert table["ratio_low"].isna().all()
 
 
-def test_of_cells_that_were_timed_twice_the_one_with_more_samples_is_quoted() -> None:
+def test_of_cells_that_were_timed_twice_the_one_with_more_samples_is_quoted():
     rows = []
     for turn, (seconds, n) in enumerate(((0.2, 41), (0.3, 25))):
         plain = samples(1.0, 0.6, turn, n)

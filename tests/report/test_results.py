@@ -16,12 +16,12 @@ TABLES = [name for name, kind in RETURNS.items() if kind == "pd.DataFrame" and n
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_column_of_numbers_has_a_unit(name: str, results: Results) -> None:
+def test_every_column_of_numbers_has_a_unit(name, results):
     table = getattr(results, name)()
     assert set(table.attrs["units"]) == set(table.select_dtypes("number"))
 
 
-def test_what_the_registries_declare_travels_with_a_run() -> None:
+def test_what_the_registries_declare_travels_with_a_run():
     pytest.importorskip("torch", reason="registries of blocks need torch; which reading results does not")
     from highway_bench.execution.record import descriptions
 
@@ -38,7 +38,7 @@ def test_what_the_registries_declare_travels_with_a_run() -> None:
     assert about.metric("gates", "lesion_loss").unit == "nat"
 
 
-def test_the_runs_descriptions_decide_order_labels_and_branches() -> None:
+def test_the_runs_descriptions_decide_order_labels_and_branches():
     about = Descriptions(
         {
             "old": {"blocks": {"late": {"order": 1}, "early": {"order": 9}}},

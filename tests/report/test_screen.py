@@ -32,7 +32,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_every_choice_says_what_was_computed(page: tuple[Path, Results], size: str, tmp_path: Path) -> None:
+def test_every_choice_says_what_was_computed(page, size, tmp_path):
     path, results = page
     width, height, most = SIZES[size]
     tried = tmp_path / "index.html"

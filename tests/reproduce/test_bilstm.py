@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -65,13 +64,13 @@ def verdicts(result: Conclusion) -> list[Verdict]:
     return first
 
 
-def test_steps_are_whole_epochs(data_folder: Path) -> None:
+def test_steps_are_whole_epochs(data_folder):
     for name, corpus in bilstm.CORPORA.items():
         train = make_dataset("sentiment", corpus=name).load().train
         assert corpus.steps_per_epoch == len(train.inputs) // bilstm.BATCH
 
 
-def test_like_the_blog() -> None:
+def test_like_the_blog():
     result = outcome(LIKE_THE_BLOG)
     assert verdicts(result) == [R] * 4
     assert "highway: 4.00" in result.findings[2].measured
@@ -90,14 +89,12 @@ def test_like_the_blog() -> None:
         (LIKE_THE_BLOG, {"seeds": 2}, [N] * 4),
     ],
 )
-def test_the_verdicts(accuracies: Accuracies, words: dict[str, Any], expected: list[Verdict]) -> None:
+def test_the_verdicts(accuracies, words, expected):
     assert verdicts(outcome(accuracies, **words)) == expected
 
 
 @pytest.mark.parametrize(("accuracies", "by", "undecided"), [(LIKE_THE_BLOG, 0.4, (0, 2, 3)), (FLAT, 0.2, (0,))])
-def test_a_mean_with_a_wide_interval_decides_nothing(
-    accuracies: Accuracies, by: float, undecided: tuple[int, ...]
-) -> None:
+def test_a_mean_with_a_wide_interval_decides_nothing(accuracies, by, undecided):
     """The seeds of the deepest networks have a larger spread, and the same mean."""
     rows = rows_like(accuracies)
     deep = (rows["depth"] == 10) & (rows["metric"] == "test_accuracy")
@@ -107,7 +104,7 @@ def test_a_mean_with_a_wide_interval_decides_nothing(
 
 
 @pytest.mark.parametrize(("collapsed", "expected"), [(2, C), (3, U), (8, U), (9, R)])
-def test_a_random_guess_is_counted_by_seed(collapsed: int, expected: Verdict) -> None:
+def test_a_random_guess_is_counted_by_seed(collapsed, expected):
     """An accuracy is at chance or far above it, so the mean of 11 seeds says little: the rate at chance decides."""
     rows = rows_like(FLAT)
     below = (rows["block"] == "plain") & (rows["depth"] == 10) & (rows["metric"] == "test_accuracy")
@@ -117,14 +114,14 @@ def test_a_random_guess_is_counted_by_seed(collapsed: int, expected: Verdict) ->
     assert result.findings[1].quantities[0].value == pytest.approx(100 * collapsed / 11)
 
 
-def test_a_run_that_diverged_counts_with_chance_accuracy() -> None:
+def test_a_run_that_diverged_counts_with_chance_accuracy():
     result = outcome(FLAT, loss=math.inf)
     assert set(verdicts(result)) == {N}
     column = [head.text for head in result.tables[0].heads].index("diverged")
     assert {entries[column] for entries in result.tables[0].entries} == {"3", "11"}
 
 
-def test_without_ten_layers_the_guess_is_not_judged() -> None:
+def test_without_ten_layers_the_guess_is_not_judged():
     rows = rows_like(LIKE_THE_BLOG)
     result = BILSTM.outcome(rows[rows["depth"] < 10], Request(depth=(1, 2, 4)))
     assert verdicts(result)[1] == N

@@ -40,7 +40,7 @@ def ended_rows(one: Reproduction, request: Request) -> pd.DataFrame:
 
 
 @EVERY
-def test_a_part_of_the_runs_gives_every_claim(name: str) -> None:
+def test_a_part_of_the_runs_gives_every_claim(name):
     one, request = reproductions.get(name), Request(device="cpu")
     for dataset in sorted({cell.dataset for cell in one.cells(request) if cell.dataset}):
         if missing := make_dataset(dataset).missing():  # some verdicts compare with the data's most frequent class
@@ -53,7 +53,7 @@ def test_a_part_of_the_runs_gives_every_claim(name: str) -> None:
 
 
 @EVERY
-def test_failed_or_missing_runs_give_every_claim_and_no_verdict(name: str) -> None:
+def test_failed_or_missing_runs_give_every_claim_and_no_verdict(name):
     one, request = reproductions.get(name), Request()
     cells = list(with_needs(one.cells(request)))
     findings = one.conclude(failed_rows(cells), request).findings
@@ -67,7 +67,7 @@ def test_failed_or_missing_runs_give_every_claim_and_no_verdict(name: str) -> No
 
 
 @EVERY
-def test_the_claims_are_stated_before_anything_is_run(name: str) -> None:
+def test_the_claims_are_stated_before_anything_is_run(name):
     """Each has its rule with a date, a power or the reason for none, and becomes the finding at its position. A
     comparison of two arms says when the reference is no reference: an arm that has not trained."""
     one, request = reproductions.get(name), Request()
@@ -83,7 +83,7 @@ def test_the_claims_are_stated_before_anything_is_run(name: str) -> None:
 
 
 @EVERY
-def test_every_cell_is_identified_by_its_row(name: str) -> None:
+def test_every_cell_is_identified_by_its_row(name):
     """``conclude`` compares the keys of cells and rows to find runs that did not end, so they must be equal. Names,
     options and widths are valid at every scale."""
     one = reproductions.get(name)
@@ -95,14 +95,14 @@ def test_every_cell_is_identified_by_its_row(name: str) -> None:
         assert ended_cells(rows_of({cell: {"final_loss": 0.5} for cell in cells})) == {cell.key for cell in cells}
 
 
-def test_fewer_seeds_than_a_verdict_takes() -> None:
+def test_fewer_seeds_than_a_verdict_takes():
     one, request = reproductions.get("inits"), Request(seeds=1)
     result = one.conclude(rows_of(followed(one, request, lambda cell: {"success": 1.0, "final_loss": 0.1})), request)
     assert {finding.verdict for finding in result.findings} == {N}
 
 
 @pytest.mark.parametrize(("success", "expected"), [(0.0, A), (1.0, S)], ids=["fails", "trains"])
-def test_a_shorter_budget_decides_nothing(success: float, expected: object) -> None:
+def test_a_shorter_budget_decides_nothing(success, expected):
     """Any network that is trained for only five steps fails."""
     one = reproductions.get("inits")
     for steps, verdict in ((None, expected), (5, N)):
@@ -120,7 +120,7 @@ def test_a_shorter_budget_decides_nothing(success: float, expected: object) -> N
         ("docs/blocks.md", "modern block", [name for name in blocks.names() if blocks.get(name).group == "modern"]),
     ],
 )
-def test_a_table_of_a_document_lists_what_is_registered(document: str, head: str, registered: Iterable[str]) -> None:
+def test_a_table_of_a_document_lists_what_is_registered(document, head, registered):
     _, table = (ROOT / document).read_text(encoding="utf-8").split(f"\n| {head} |", 1)
     lines = table.partition("\n\n")[0].splitlines()[2:]
     assert sorted(line.split("|")[1].strip(" `") for line in lines if line.startswith("|")) == sorted(registered)

@@ -24,32 +24,32 @@ def outcome(values: Values) -> Conclusion:
     return FLOPS.outcome(rows_of(values), Request())
 
 
-def test_right_counts_reproduce() -> None:
+def test_right_counts_reproduce():
     result = outcome(counts())
     assert set(verdicts(result)) == {R}
     assert len(result.tables[0].entries) == len(NETS)
 
 
-def test_a_wrong_count_contradicts() -> None:
+def test_a_wrong_count_contradicts():
     """The printed count, the exact counts, and the equality with ResNet-34."""
     result = outcome(counts(**{"plain-34": {"multiply_adds": 3.9e9}}))
     assert verdicts(result, "plain-34") == [C] * 3
     assert verdicts(result).count(C) == 3
 
 
-def test_a_net_that_was_not_counted() -> None:
+def test_a_net_that_was_not_counted():
     """Neither its printed count nor its exact counts."""
     result = outcome({cell: own for cell, own in counts().items() if cell != NETS[0].cell()})
     assert verdicts(result).count(N) == 2
 
 
-def test_counts_computed_by_hand_are_not_claims_of_a_paper() -> None:
+def test_counts_computed_by_hand_are_not_claims_of_a_paper():
     result = outcome(counts()).findings
     assert {one.claim.evidence for one in result if one.claim.source.startswith("arithmetic")} == {Evidence.COMPUTED}
     assert {one.claim.evidence for one in result if not one.claim.source.startswith("arithmetic")} == {Evidence.SOURCE}
 
 
-def test_small_nets_are_counted_as_expected() -> None:
+def test_small_nets_are_counted_as_expected():
     cost = tasks.get("cost")
     for net in NETS:
         if net.depth <= 21:

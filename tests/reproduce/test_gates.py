@@ -66,20 +66,20 @@ def rows_of(
     return conftest.rows_of({cell: metrics(cell) for cell in STUDY.cells(Request(seeds=seeds))})
 
 
-def test_epochs_give_steps() -> None:
+def test_epochs_give_steps():
     assert {cell.recipe["steps"] for cell in STUDY.cells(Request(scale="paper", epochs=2))} == {2 * 600}
     with pytest.raises(BadInput, match="not both"):
         STUDY.cells(Request(epochs=1, steps=1))
 
 
-def test_networks_that_behave_as_published_reproduce_every_claim() -> None:
+def test_networks_that_behave_as_published_reproduce_every_claim():
     outcome = STUDY.outcome(rows_of(), Request())
     assert verdicts(outcome) == [R] * (1 + len(STATEMENTS))
     assert outcome.findings[1].measured.startswith("at bias −2: −0.504 [")
     assert [table.name for table in outcome.tables] == ["gates-networks", "gates-layers"]
 
 
-def test_the_networks_name_the_activation_that_their_search_chose() -> None:
+def test_the_networks_name_the_activation_that_their_search_chose():
     (cell, *_) = STUDY.cells(Request(seeds=1))
     found = [({"activation": "tanh"}, 0.3, 1.0), ({"activation": "tanh"}, 0.1, 0.0), ({}, 1.0, 0.0)]
     searched = {
@@ -97,7 +97,7 @@ def test_the_networks_name_the_activation_that_their_search_chose() -> None:
     assert (own["activation"], own["trials that train"]) == ("tanh", "relu 0 of 1, tanh 1 of 2")
 
 
-def test_networks_that_do_the_opposite_contradict_every_claim() -> None:
+def test_networks_that_do_the_opposite_contradict_every_claim():
     def inside(cell: Cell, layer: int) -> Numbers:
         seed = cell.seed - STUDY.version.seen
         values = as_published(cell, DEPTH + 1 - layer)
@@ -111,7 +111,7 @@ def test_networks_that_do_the_opposite_contradict_every_claim() -> None:
     assert result == [C] * (len(STATEMENTS) - 1) + [N]  # a claim that something is possible is never contradicted
 
 
-def test_one_of_the_silent_layers_that_matters_is_enough() -> None:
+def test_one_of_the_silent_layers_that_matters_is_enough():
     def inside(cell: Cell, layer: int) -> Numbers:
         return as_published(cell, layer) | ({"lesion_error": 0.02} if layer == 30 else {})
 
@@ -126,7 +126,7 @@ def test_one_of_the_silent_layers_that_matters_is_enough() -> None:
         (10, lambda cell: False),
     ],
 )
-def test_without_enough_networks_that_train_nothing_is_decided(seeds: int, trains: Callable[[Cell], bool]) -> None:
+def test_without_enough_networks_that_train_nothing_is_decided(seeds, trains):
     outcome = STUDY.outcome(rows_of(seeds=seeds, trains=trains), Request())
     assert verdicts(outcome)[1:] == [N] * len(STATEMENTS)
     networks = {entries[0]: entries[1] for entries in outcome.tables[0].entries}
@@ -135,7 +135,7 @@ def test_without_enough_networks_that_train_nothing_is_decided(seeds: int, train
     assert (networks.keys(), {networks[PUBLISHED]}) == ({PUBLISHED, CARRYING, "pre-norm"}, expected)
 
 
-def test_seeds_that_did_not_end_count_as_planned() -> None:
+def test_seeds_that_did_not_end_count_as_planned():
     rows = rows_of(trains=lambda cell: (cell.seed - STUDY.version.seen) < 4)
     gone = (rows["seed"] >= STUDY.version.seen + 4) & (rows["metric"] == "success")
     rows.loc[gone, "value"] = math.nan
@@ -144,7 +144,7 @@ def test_seeds_that_did_not_end_count_as_planned() -> None:
     assert first.verdict == N
 
 
-def test_layers_by_network_and_over_seeds() -> None:
+def test_layers_by_network_and_over_seeds():
     table = layers(rows_of(seeds=3))
     assert len(table) == 3 * 3 * DEPTH
     assert table.groupby("label")["lesion_error_change"].max().to_dict() == pytest.approx(

@@ -8,7 +8,6 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.studies.reproduce.base import Conclusion, reproductions
-from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.inits import ACTIVATIONS
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce.conftest import A, S, U, followed, rows_of, verdicts
@@ -41,7 +40,7 @@ EVERY = {("small", "gelu", seed) for seed in range(5)}
         (EVERY | {("small", g, seed) for g in ACTIVATIONS for seed in range(5)}, 2.3, A),
     ],
 )
-def test_the_verdict(fails: set[tuple[str, str, int]], loss: float, verdict: Verdict) -> None:
+def test_the_verdict(fails, loss, verdict):
     result = outcome(fails, loss)
     assert verdicts(result) == [verdict]
     assert ("small with gelu" in result.findings[0].measured) == bool(fails)

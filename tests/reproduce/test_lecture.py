@@ -14,7 +14,6 @@ from highway_bench.cell import Cell
 from highway_bench.published_code import lecture as published
 from highway_bench.studies.reproduce import lecture
 from highway_bench.studies.reproduce.base import reproductions
-from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.lecture import KERAS_EPOCHS, PRINTED, SEEDS
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce import conftest
@@ -57,7 +56,7 @@ def changed(factor: float, *which: tuple[int, int]) -> Curves:
     }  # fmt: skip
 
 
-def test_seeds_that_were_seen_before_the_rule_do_not_decide() -> None:
+def test_seeds_that_were_seen_before_the_rule_do_not_decide():
     """Version 3 of the rules followed the rows of seeds 0 to 2."""
     rows = rows_of(PRINTED)
     seen = rows[rows["seed"] < 6].assign(seed=lambda own: own["seed"] - 3, value=9.0)
@@ -66,13 +65,13 @@ def test_seeds_that_were_seen_before_the_rule_do_not_decide() -> None:
     assert set(verdicts(LECTURE.outcome(rows_of(PRINTED, seeds=SEEDS - 1), ALL))) == {N}
 
 
-def test_a_run_that_the_prediction_interval_does_not_have_is_not_reproduced() -> None:
+def test_a_run_that_the_prediction_interval_does_not_have_is_not_reproduced():
     """The mean is within a factor of 2, but no run comes near the printed loss."""
     outcome = LECTURE.outcome(rows_of(changed(1.5, (1, 0))), ALL)
     assert verdicts(outcome) == [U] + [R] * (len(outcome.findings) - 1)
 
 
-def test_epochs_that_are_not_trained_have_no_power_and_no_verdict() -> None:
+def test_epochs_that_are_not_trained_have_no_power_and_no_verdict():
     powers = [claim.power() for claim in LECTURE.claims(Request())]
     assert [power.power > 0.9 for power in powers if power] == [True] * 6 + [False] * 5
     few = {epoch: PRINTED[epoch] for epoch in (1, 2, 3)}
@@ -80,9 +79,7 @@ def test_epochs_that_are_not_trained_have_no_power_and_no_verdict() -> None:
 
 
 @pytest.mark.parametrize("epochs", [2, 3])
-def test_what_the_lectures_own_code_does_not_reach_contradicts_nothing(
-    monkeypatch: pytest.MonkeyPatch, epochs: int
-) -> None:
+def test_what_the_lectures_own_code_does_not_reach_contradicts_nothing(monkeypatch, epochs):
     """Nor do epochs for which it was not run."""
     monkeypatch.setattr(lecture, "REACHED", frozenset({("epoch_test_loss", 1)}))
     monkeypatch.setattr(lecture, "KERAS_EPOCHS", epochs)
@@ -95,9 +92,7 @@ def test_what_the_lectures_own_code_does_not_reach_contradicts_nothing(
     ("epoch", "index", "factor", "accuracy"),
     [(3, 0, 2.1, 0.9827), (3, 0, 0.4, 0.9827), (50, 0, 5.5, 0.9827), (49, 1, 1.6, 0.9827), (50, 2, 1.0, 0.9770)],
 )
-def test_a_number_out_of_its_band_contradicts(
-    monkeypatch: pytest.MonkeyPatch, epoch: int, index: int, factor: float, accuracy: float
-) -> None:
+def test_a_number_out_of_its_band_contradicts(monkeypatch, epoch, index, factor, accuracy):
     """Where the lecture's own code reaches every printed number."""
     every = {(metric, epoch) for metric in (*LOSSES, "epoch_test_accuracy") for epoch in PRINTED}
     monkeypatch.setattr(lecture, "REACHED", every)
@@ -108,7 +103,7 @@ def test_a_number_out_of_its_band_contradicts(
 
 
 @pytest.mark.parametrize(("factor", "difference", "expected"), [(1.0, 6e-16, R), (5.0, 1e-3, C)])
-def test_the_verdicts_in_keras(factor: float, difference: float, expected: Verdict) -> None:
+def test_the_verdicts_in_keras(factor, difference, expected):
     curves = {epoch: losses for epoch, losses in changed(factor).items() if epoch <= KERAS_EPOCHS}
     rows = conftest.rows_of(
         {
@@ -127,7 +122,7 @@ def small(dtype: str, recipe: dict[str, Any]) -> Cell:
 
 
 @WITH_KERAS
-def test_keras_trains_the_network_that_we_train() -> None:
+def test_keras_trains_the_network_that_we_train():
     """From the same weights on the same batches, the losses of 20 steps of float64 are equal but for rounding."""
     (outcome,) = published.KerasLecture().measure([small("float64", {})])
     assert outcome.error is None
@@ -139,7 +134,7 @@ def test_keras_trains_the_network_that_we_train() -> None:
 
 
 @WITH_KERAS
-def test_the_loss_is_that_of_keras_where_it_clips_probabilities() -> None:
+def test_the_loss_is_that_of_keras_where_it_clips_probabilities():
     logits = torch.tensor([[40.0, 0.0], [0.0, 40.0], [0.1, 0.2]], dtype=torch.float64, requires_grad=True)
     targets = torch.tensor([0, 0, 1])
     with published.keras_in(small("float64", {})) as keras:
@@ -152,7 +147,7 @@ def test_the_loss_is_that_of_keras_where_it_clips_probabilities() -> None:
 
 
 @WITH_KERAS
-def test_keras_prints_the_losses_of_epochs() -> None:
+def test_keras_prints_the_losses_of_epochs():
     (outcome,) = published.KerasLecture().measure([small("float32", {"epochs": 1}).but(depth=2)])
     assert outcome.error is None
     losses = {one.metric: one.value for one in outcome.measurements if one.axis == "epoch"}
@@ -160,7 +155,7 @@ def test_keras_prints_the_losses_of_epochs() -> None:
     assert losses["epoch_test_loss"] < math.log(10)
 
 
-def test_without_keras_a_run_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_keras_a_run_is_skipped_with_the_reason(monkeypatch):
     monkeypatch.setattr(published, "find_spec", lambda name: None)
     (outcome,) = published.KerasLecture().measure([small("float64", {})])
     assert type(outcome.error).__name__ == "Skip"
@@ -168,7 +163,7 @@ def test_without_keras_a_run_is_skipped_with_the_reason(monkeypatch: pytest.Monk
 
 
 @WITH_KERAS
-def test_keras_computes_on_the_cell_s_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keras_computes_on_the_cell_s_device(monkeypatch):
     """By default it takes a GPU that the machine has."""
     cell = small("float32", {})
     with published.keras_in(cell):

@@ -11,7 +11,6 @@ import pytest
 from highway_bench.cell import Cell
 from highway_bench.studies.reproduce import long_range
 from highway_bench.studies.reproduce.base import Conclusion, reproductions
-from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce.conftest import A, N, S, U, followed, rows_of, verdicts
 
@@ -43,7 +42,7 @@ def outcome(steps: Steps, missed: Missed | None = None) -> Conclusion:
     return LONG_RANGE.outcome(rows_like(steps, missed), Request())
 
 
-def test_steps_like_the_claims() -> None:
+def test_steps_like_the_claims():
     result = outcome(LIKE_THE_CLAIM)
     assert set(verdicts(result)) == {S}
     assert [len(table.entries) for table in result.tables] == [4 * 4]
@@ -69,26 +68,26 @@ def test_steps_like_the_claims() -> None:
         ({"attention": FAST, "bilstm": FAST}, {}, U, N),  # equal factors have no order
     ],
 )
-def test_the_verdicts(steps: Steps, missed: Missed, easier: Verdict, grows: Verdict) -> None:
+def test_the_verdicts(steps, missed, easier, grows):
     result = outcome(steps, missed)
     assert (set(verdicts(result, EASIER)), set(verdicts(result, GROWS))) == ({easier}, {grows})
 
 
 @pytest.mark.parametrize("family", ["attention", "bilstm"])
-def test_an_arm_without_runs_at_the_shortest_length_decides_nothing(family: str) -> None:
+def test_an_arm_without_runs_at_the_shortest_length_decides_nothing(family):
     rows = rows_like(LIKE_THE_CLAIM)
     result = LONG_RANGE.outcome(rows[~((rows["family"] == family) & (rows["seq_len"] == 25))], Request())
     assert set(verdicts(result)) == {N}
 
 
-def test_a_run_that_reached_the_threshold_and_ends_above_it_is_a_miss() -> None:
+def test_a_run_that_reached_the_threshold_and_ends_above_it_is_a_miss():
     rows = rows_like(LIKE_THE_CLAIM)
     lost = rows["metric"].eq("success") & rows["family"].eq("attention") & rows["seq_len"].eq(200)
     result = LONG_RANGE.outcome(rows.assign(value=rows["value"].mask(lost & rows["trial"].isna(), 0.0)), Request())
     assert set(verdicts(result, EASIER)) == {N}
 
 
-def test_a_factor_lies_between_bounds_after_a_miss() -> None:
+def test_a_factor_lies_between_bounds_after_a_miss():
     hits = [(25, 0, 100.0), (25, 1, 100.0), (25, 2, MISS), (100, 0, 300.0), (100, 1, MISS), (100, 2, 300.0)]
     runs = pd.DataFrame(hits, columns=["length", "seed", "hit"])
     assert long_range.growths(runs, 2_000) == {0: (3.0, 3.0), 1: (20.0, MISS), 2: (0.0, MISS)}

@@ -12,7 +12,6 @@ import pytest
 
 from highway_bench.studies.reproduce import parallel
 from highway_bench.studies.reproduce.base import Conclusion, reproductions
-from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce import conftest
 from tests.reproduce.conftest import C, N, R, U, verdicts
@@ -44,7 +43,7 @@ def linear(n: float) -> float:
     return 1e-5 * n
 
 
-def test_time_that_follows_the_work() -> None:
+def test_time_that_follows_the_work():
     result = outcome(work, linear)
     assert verdicts(result) == [R] * 3 + [N]
     assert "n ≈ 6" in result.findings[2].measured
@@ -52,7 +51,7 @@ def test_time_that_follows_the_work() -> None:
     assert len(table.entries) == len(parallel.LENGTHS)
 
 
-def test_one_length_below_the_width_at_which_attention_is_slower_contradicts() -> None:
+def test_one_length_below_the_width_at_which_attention_is_slower_contradicts():
     finding = outcome(lambda n: 1e-5 * n * (n / 40) ** 0.5, linear).findings[2]
     assert (finding.verdict, finding.quantities[0].name) == (C, "n = 48")
 
@@ -64,18 +63,16 @@ def test_one_length_below_the_width_at_which_attention_is_slower_contradicts() -
         (linear, linear, 0.5, U),
     ],
 )
-def test_opposite_times_contradict_and_noise_decides_nothing(
-    attention: Law, bilstm: Law, noise: float, expected: Verdict
-) -> None:
+def test_opposite_times_contradict_and_noise_decides_nothing(attention, bilstm, noise, expected):
     assert verdicts(outcome(attention, bilstm, noise=noise)) == [expected] * 3 + [N]
 
 
 @pytest.mark.parametrize(("attention", "verdict"), [(lambda n: 1e-4 + 1e-9 * n * n, R), (work, C)])
-def test_on_a_gpu_a_flat_step_is_the_claim(attention: Law, verdict: Verdict) -> None:
+def test_on_a_gpu_a_flat_step_is_the_claim(attention, verdict):
     assert verdicts(outcome(attention, linear, device="cuda"))[3] == verdict
 
 
-def test_the_crossing() -> None:
+def test_the_crossing():
     def table(attention: Law, bilstm: Law) -> pd.DataFrame:
         return parallel.times(rows_of(attention, bilstm, noise=1e-6))
 
@@ -85,7 +82,7 @@ def test_the_crossing() -> None:
     assert math.isnan(parallel.crossing(table(work, linear)[:0]) or 0.0)
 
 
-def test_lengths_that_failed_are_left_out() -> None:
+def test_lengths_that_failed_are_left_out():
     rows = rows_of(work, linear)
     rows.loc[(rows["family"] == "attention") & (rows["seq_len"] == 16), ["status", "value"]] = ["oom", float("nan")]
     result = PARALLEL.outcome(rows, Request())

@@ -8,7 +8,6 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.studies.reproduce.base import reproductions
-from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.recurrence import LONG, SHORT
 from tests.reproduce.conftest import C, N, R, U, outcome_of, verdicts
 
@@ -35,7 +34,7 @@ def measured(cell: Cell, successes: Mapping[tuple[str, int], int]) -> dict[str, 
         ({(block, LONG): 0 for block in ("plain", "residual", "highway")}, [N, C, C]),
     ],
 )
-def test_the_verdicts(successes: Mapping[tuple[str, int], int], expected: list[Verdict]) -> None:
+def test_the_verdicts(successes, expected):
     result = outcome_of(STUDY, lambda cell: measured(cell, {**EVERY, **successes}))
     assert verdicts(result) == expected
     assert [entry[0] for entry in result.tables[0].entries] == ["10"] * 3 + ["100"] * 3

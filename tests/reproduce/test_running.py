@@ -76,7 +76,7 @@ def call(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
     return lambda *words: CliRunner().invoke(app, ["reproduce", *map(str, words)], prog_name="highway-bench")
 
 
-def test_the_budget_counts_the_trials_of_searches_apart_from_tuning_runs() -> None:
+def test_the_budget_counts_the_trials_of_searches_apart_from_tuning_runs():
     cells = reproductions.get("flops").cells(Request())[:1]
     tuning = [cells[0].but(trial=trial, recipe={"rate": 0.1, "own_rate": True}) for trial in (0, 1)]
     assert "2 tuning runs" in running.budget([*cells, *tuning])
@@ -84,9 +84,7 @@ def test_the_budget_counts_the_trials_of_searches_apart_from_tuning_runs() -> No
 
 
 @pytest.mark.slow
-def test_the_command_writes_files_and_uses_the_store_again(
-    call: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_writes_files_and_uses_the_store_again(call, tmp_path, monkeypatch):
     first = call("test-tiny", "--device", "cpu")
     assert first.exit_code == 0, first.output
     folder = tmp_path / "reports/reproduce/test-tiny"
@@ -101,7 +99,7 @@ def test_the_command_writes_files_and_uses_the_store_again(
     assert "of which 2" in call("test-tiny", "--device", "cpu", "--dry-run").output
 
 
-def test_a_run_of_another_size_has_a_folder_of_its_own(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_run_of_another_size_has_a_folder_of_its_own(tiny, tmp_path):
     def name(**options: Any) -> str:
         return running.folder_for(tiny, Request(**options), tmp_path).name
 
@@ -114,9 +112,7 @@ def test_a_run_of_another_size_has_a_folder_of_its_own(tiny: Tiny, tmp_path: Pat
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_a_request_without_options_is_the_commands_default(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, device: str
-) -> None:
+def test_a_request_without_options_is_the_commands_default(tiny, monkeypatch, device):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
     request = Request()
     assert request == running.request_for("test-tiny", {"scale": None, "device": None, "depth": ()})
@@ -124,9 +120,7 @@ def test_a_request_without_options_is_the_commands_default(
     assert tiny.scale_of(Request(scale="paper")) == "paper"
 
 
-def test_a_folder_that_cannot_be_created_is_refused_before_anything_is_measured(
-    call: Callable[..., Result], tmp_path: Path
-) -> None:
+def test_a_folder_that_cannot_be_created_is_refused_before_anything_is_measured(call, tmp_path):
     (tmp_path / "file").write_text("")
     refused = call("test-tiny", "--device", "cpu", "--out", tmp_path / "file")
     assert refused.exit_code == 2
@@ -134,7 +128,7 @@ def test_a_folder_that_cannot_be_created_is_refused_before_anything_is_measured(
     assert not (tmp_path / "reports/reproduce.sqlite").exists()
 
 
-def test_missing_data_are_reported_with_the_cost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_data_are_reported_with_the_cost(monkeypatch, tmp_path):
     monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     dry = CliRunner().invoke(
@@ -160,16 +154,14 @@ def test_missing_data_are_reported_with_the_cost(monkeypatch: pytest.MonkeyPatch
         ),
     ],
 )
-def test_bad_input_is_one_line(call: Callable[..., Result], words: list[str], says: str) -> None:
+def test_bad_input_is_one_line(call, words, says):
     refused = call(*words)
     assert refused.exit_code == 2
     assert says in refused.output
     assert len(refused.output.strip().splitlines()) == 1
 
 
-def test_a_scale_that_does_not_fit_is_refused_with_the_number(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_scale_that_does_not_fit_is_refused_with_the_number(tiny, monkeypatch, tmp_path):
     request = running.request_for("test-tiny", {"scale": "paper", "device": "cpu"})
     monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"available": 2**30})())
     with pytest.raises(BadInput, match=r"scale paper.* [\d,.]+ GiB"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,6 @@ from highway_bench.families import make_family
 from highway_bench.families.parts import count_parameters
 from highway_bench.studies.reproduce import shortcuts
 from highway_bench.studies.reproduce.base import Conclusion, reproductions
-from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.studies.reproduce.shortcuts import (
     CASES,
@@ -75,7 +73,7 @@ def first(number: int, then: float, rest: float) -> Callable[[int], float]:
     return lambda seed: then if seed < number else rest
 
 
-def test_cases_with_untuned_rates_are_not_compared() -> None:
+def test_cases_with_untuned_rates_are_not_compared():
     findings = outcome().findings
     assert {one.verdict for one in findings[:4]} == {R}
     assert {(one.verdict, one.why) for one in findings[4:]} == {(N, shortcuts.UNTUNED)}
@@ -95,7 +93,7 @@ def test_cases_with_untuned_rates_are_not_compared() -> None:
         (PUBLISHED, {IDENTITY.name: 0.94}, [R] * 4 + [N, N, R, N, N, N]),
     ],
 )
-def test_the_verdicts(losses: dict[str, float], accuracies: dict[str, Any], expected: list[Verdict]) -> None:
+def test_the_verdicts(losses, accuracies, expected):
     assert verdicts(outcome(losses, accuracies)) == expected
 
 
@@ -103,23 +101,21 @@ def test_the_verdicts(losses: dict[str, float], accuracies: dict[str, Any], expe
     ("failing", "expected"),
     [(4, N), (5, U), (8, U), (11, U), (12, R)],  # of 4: the published networks are three times as deep
 )
-def test_a_failure_is_an_error_above_a_fifth_at_clearly_more_than_half_of_the_seeds(
-    failing: int, expected: Verdict
-) -> None:
+def test_a_failure_is_an_error_above_a_fifth_at_clearly_more_than_half_of_the_seeds(failing, expected):
     finding = outcome(accuracies={HALF_ONE.name: first(failing, 0.79, 0.81)}).findings[1]
     assert finding.verdict == expected
     assert (finding.why == finding.claim.irrefutable) == (expected == N)
 
 
 @pytest.mark.parametrize(("diverged", "why"), [(16, "is untrained"), (9, "is untrained"), (7, "no interval")])
-def test_a_case_that_diverged_is_named_and_not_compared(diverged: int, why: str) -> None:
+def test_a_case_that_diverged_is_named_and_not_compared(diverged, why):
     finding = outcome(accuracies={HALVES.name: first(diverged, math.nan, 0.96)}).findings[4]
     assert finding.verdict == N
     assert f"{diverged} of 16 seeds" in finding.measured
     assert why in finding.measured
 
 
-def test_the_cases() -> None:
+def test_the_cases():
     cells = SHORTCUTS.cells(Request(seeds=1, steps=3, device="cpu"))
     assert len(set(cells)) == len(CASES) == 11
     networks = [cell_network(cell) for cell in cells]

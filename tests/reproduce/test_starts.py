@@ -9,7 +9,6 @@ import pytest
 
 from highway_bench.cell import Cell
 from highway_bench.studies.reproduce.base import reproductions
-from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce.conftest import C, N, R, U, rows_of, verdicts
 
@@ -43,7 +42,7 @@ def of_vanishing(sizes: Mapping[float, float], still: Mapping[str, int]) -> pd.D
         ({0.5: 1e-9, 1.0: 1.0, 2.0: 1e9}, {"sigmoid": 15, "tanh": 15}, [R] * 2 + [U] * 2),
     ],
 )
-def test_vanishing(sizes: Mapping[float, float], still: Mapping[str, int], expected: list[Verdict]) -> None:
+def test_vanishing(sizes, still, expected):
     rows = of_vanishing(sizes, still)
     result = VANISHING.conclude(rows, REQUEST)
     assert verdicts(result) == expected
@@ -61,6 +60,6 @@ def of_depth(factor: float) -> Callable[[Cell], dict[str, float]]:
     ("factor", "expected"),
     [(1.6, [R, C, C]), (1.02, [R, R, R]), (0.8, [C, C, C])],
 )
-def test_unattenuated(factor: float, expected: list[Verdict]) -> None:
+def test_unattenuated(factor, expected):
     rows = rows_of({cell: of_depth(factor)(cell) for cell in UNATTENUATED.cells(REQUEST)})
     assert verdicts(UNATTENUATED.conclude(rows, REQUEST)) == expected

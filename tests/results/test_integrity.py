@@ -6,7 +6,6 @@ import json
 import random
 import sqlite3
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -106,9 +105,7 @@ DAMAGES = (first, inner, zeroed, truncated)
 
 @pytest.mark.parametrize("read_only", [True, False])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_is_found_at_opening_and_nothing_is_written(
-    path: Path, damage: Callable[[Path], None], read_only: bool
-) -> None:
+def test_damage_is_found_at_opening_and_nothing_is_written(path, damage, read_only):
     damage(path)
     before = path.read_bytes()
     with pytest.raises(BadInput, match=r"(malformed|not a database).* \(it is damaged.*results salvage") as caught:
@@ -118,9 +115,7 @@ def test_damage_is_found_at_opening_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_whole_cells_are_salvaged_and_no_part_of_one(
-    path: Path, tmp_path: Path, damage: Callable[[Path], None]
-) -> None:
+def test_whole_cells_are_salvaged_and_no_part_of_one(path, tmp_path, damage):
     damage(path)
     before = path.read_bytes()
     done = salvage(path, tmp_path / "whole.sqlite")
@@ -139,7 +134,7 @@ def test_whole_cells_are_salvaged_and_no_part_of_one(
         assert (done.runs, done.lost_runs) == (1, 0)
 
 
-def test_a_sound_store_is_salvaged_whole(path: Path, tmp_path: Path) -> None:
+def test_a_sound_store_is_salvaged_whole(path, tmp_path):
     done = salvage(path, tmp_path / "copy.sqlite")
     assert (done.cells, done.rows, done.runs, done.lost_rows, done.left_out) == (CELLS, CELLS * ROWS, 1, 0, set())
     with Store(path, read_only=True) as first, Store(tmp_path / "copy.sqlite", read_only=True) as second:
@@ -148,7 +143,7 @@ def test_a_sound_store_is_salvaged_whole(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damaged", [None, 20, -1])
-def test_a_number_far_from_all_others_is_salvaged_too(path: Path, tmp_path: Path, damaged: int | None) -> None:
+def test_a_number_far_from_all_others_is_salvaged_too(path, tmp_path, damaged):
     last = 'UPDATE "{0}" SET rowid = 9223372036854775807 WHERE rowid = (SELECT max(rowid) FROM "{0}")'
     change(path, last.format("rows"), last.format("runs"))
     if damaged is not None:
@@ -160,7 +155,7 @@ def test_a_number_far_from_all_others_is_salvaged_too(path: Path, tmp_path: Path
     assert (done.runs, done.lost_runs) == (1, 0)
 
 
-def test_values_that_no_run_writes_are_lost_with_their_cell(path: Path, tmp_path: Path) -> None:
+def test_values_that_no_run_writes_are_lost_with_their_cell(path, tmp_path):
     values = ("status = 'fine'", "value = 'much'", "value = 9e999", "samples = '[1'", "metric = NULL")
     for number, value in enumerate(values):
         change(path, f"""UPDATE rows SET {value} WHERE digest = '{digest(10 * number + 5)}' AND "index" = 4""")
@@ -189,7 +184,7 @@ def test_values_that_no_run_writes_are_lost_with_their_cell(path: Path, tmp_path
         (progress_of(running=[3]), "progress"),
     ],
 )
-def test_values_that_no_run_writes_are_refused_at_opening(path: Path, sql: str, problem: str) -> None:
+def test_values_that_no_run_writes_are_refused_at_opening(path, sql, problem):
     change(path, sql)
     before = path.read_bytes()
     for read_only in (True, False):
@@ -199,7 +194,7 @@ def test_values_that_no_run_writes_are_refused_at_opening(path: Path, sql: str, 
     assert path.read_bytes() == before
 
 
-def test_what_cannot_be_salvaged(path: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_salvaged(path, tmp_path):
     (tmp_path / "there").touch()
     with pytest.raises(BadInput, match="new file"):
         salvage(path, tmp_path / "there")
@@ -211,7 +206,7 @@ def test_what_cannot_be_salvaged(path: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_a_large_store_is_checked_at_its_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_store_is_checked_at_its_ends(path, monkeypatch):
     """Opening must not read a million rows; what is damaged inside is found by ``problems``, or when it is read."""
     inner(path)
     monkeypatch.setattr(integrity, "SMALL", 0)
@@ -224,7 +219,7 @@ def test_a_large_store_is_checked_at_its_ends(path: Path, monkeypatch: pytest.Mo
         Store(path)
 
 
-def test_a_journal_next_to_a_damaged_store_stays(path: Path, tmp_path: Path) -> None:
+def test_a_journal_next_to_a_damaged_store_stays(path, tmp_path):
     """A killed writer leaves a journal; opening must not copy it into a damaged file."""
     with Store(path) as store:
         store.put(digest(999), rows_of(999))
@@ -243,7 +238,7 @@ def test_a_journal_next_to_a_damaged_store_stays(path: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "sql", ["CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END", "CREATE VIEW t AS SELECT 1"]
 )
-def test_sql_that_a_file_brings_along_is_refused(path: Path, sql: str) -> None:
+def test_sql_that_a_file_brings_along_is_refused(path, sql):
     change(path, sql)
     for read_only in (True, False):
         with pytest.raises(BadInput, match=r"(trigger|view) t"):

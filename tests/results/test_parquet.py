@@ -48,7 +48,7 @@ def contents(path: Path) -> tuple[list[str], dict[str, Any]]:
         return sorted(json.dumps(one) for one in store.rows()), store.runs()
 
 
-def test_a_store_is_exported_and_imported_unchanged(tmp_path: Path) -> None:
+def test_a_store_is_exported_and_imported_unchanged(tmp_path):
     path = fill(tmp_path / "s", cell("a", "r1"), cell("b", "r2"))
     with Store(path, read_only=True) as store:
         assert export(store, tmp_path / "all.parquet") == 8
@@ -65,7 +65,7 @@ def test_a_store_is_exported_and_imported_unchanged(tmp_path: Path) -> None:
         Store(tmp_path / "all.parquet", read_only=True)
 
 
-def test_a_file_a_run_that_is_never_changed(tmp_path: Path) -> None:
+def test_a_file_a_run_that_is_never_changed(tmp_path):
     path, folder = fill(tmp_path / "s", cell("a", "r1"), cell("b", "r2")), tmp_path / "data"
     with Store(path) as store:
         assert [one.name for one in export_runs(store, folder)] == ["r1.parquet", "r2.parquet"]
@@ -80,7 +80,7 @@ def test_a_file_a_run_that_is_never_changed(tmp_path: Path) -> None:
     assert set(contents(tmp_path / "new")[1]) == {"r1", "r2", "r3"}
 
 
-def test_files_are_joined_into_one_with_all_results_and_runs(tmp_path: Path) -> None:
+def test_files_are_joined_into_one_with_all_results_and_runs(tmp_path):
     path, folder = fill(tmp_path / "s", cell("a", "r1"), cell("b", "r2")), tmp_path / "data"
     with Store(path) as store:
         export_runs(store, folder)
@@ -96,7 +96,7 @@ def test_files_are_joined_into_one_with_all_results_and_runs(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("order", [("r1", "r2"), ("r2", "r1")])
-def test_a_later_failure_is_in_the_file_of_its_own_run(tmp_path: Path, order: tuple[str, str]) -> None:
+def test_a_later_failure_is_in_the_file_of_its_own_run(tmp_path, order):
     path = fill(tmp_path / "s", cell("a", "r1"))
     failed = row(digest="a", run_id="r2", time_utc="2026-01-02", metric="time", status="oom", message="full")
     with Store(path) as store:
@@ -108,7 +108,7 @@ def test_a_later_failure_is_in_the_file_of_its_own_run(tmp_path: Path, order: tu
     assert contents(tmp_path / "new")[0] == contents(path)[0]
 
 
-def test_files_of_older_schemas_are_read(tmp_path: Path) -> None:
+def test_files_of_older_schemas_are_read(tmp_path):
     with Store(fill(tmp_path / "s", cell("a", "r1")), read_only=True) as store:
         export(store, tmp_path / "new.parquet")
     rewritten(tmp_path / "new.parquet", tmp_path / "old.parquet", without=ADDED[4] + ADDED[5], schema=3)
@@ -135,7 +135,7 @@ def rewritten(
     parquet.write_table(table.drop_columns(list(without)).replace_schema_metadata(metadata), to)
 
 
-def test_what_is_no_export_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
+def test_what_is_no_export_is_one_line_and_nothing_is_written(tmp_path):
     with Store(fill(tmp_path / "s", cell("a", "r1")), read_only=True) as store:
         export(store, tmp_path / "good.parquet")
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "good.parquet").read_bytes()[:-100])

@@ -17,7 +17,7 @@ from highway_bench.results import COLUMNS, LATER_ATTEMPT, SCHEMA, Row, Store, ro
 from tests.results.conftest import EARLY, LATE, MIDDLE, some
 
 
-def test_rows_come_back_as_they_were_put(tmp_path: Path) -> None:
+def test_rows_come_back_as_they_were_put(tmp_path):
     path, put = tmp_path / "deep" / "er" / "store.sqlite", some("a", 0.1 + 0.2, None, 1e-300, block="highway", seed=3)
     for read_only in (False, True):
         with Store(path, read_only=read_only) as store:
@@ -26,7 +26,7 @@ def test_rows_come_back_as_they_were_put(tmp_path: Path) -> None:
             assert store.rows() == put
 
 
-def test_put_replaces_a_cell_whole_or_not_at_all(store: Store) -> None:
+def test_put_replaces_a_cell_whole_or_not_at_all(store):
     store.put("a", some("a", 1.0, 2.0, 3.0))
     store.put("b", some("b", 9.0))
     store.put("a", some("a", 4.0))
@@ -60,7 +60,7 @@ def attempts_of(rows: list[Row]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("later", ["crashed", "failed", "oom", "skipped"])
 @pytest.mark.parametrize("result", ["ok", "diverged", "stalled"])
-def test_a_failure_is_put_next_to_a_result(store: Store, result: str, later: str) -> None:
+def test_a_failure_is_put_next_to_a_result(store, result, later):
     for status in (result, "timeout", later):
         store.put("a", attempt(status))
     rows = store.rows()
@@ -75,14 +75,14 @@ def test_a_failure_is_put_next_to_a_result(store: Store, result: str, later: str
     assert store.rows() == again
 
 
-def test_a_result_replaces_a_failure(store: Store) -> None:
+def test_a_result_replaces_a_failure(store):
     for status in ("crashed", "skipped", "oom", "diverged", "ok"):
         store.put("a", attempt(status))
         assert store.rows() == attempt(status)
 
 
 @pytest.mark.parametrize("later", ["crashed", "skipped"])
-def test_a_part_of_a_result_is_more_than_nothing_and_less_than_a_result(store: Store, later: str) -> None:
+def test_a_part_of_a_result_is_more_than_nothing_and_less_than_a_result(store, later):
     store.put("a", attempt(later))
     store.put("a", in_part())
     assert store.rows() == in_part()
@@ -123,7 +123,7 @@ MERGES = {
 
 
 @pytest.mark.parametrize("case", MERGES)
-def test_merging_keeps_results_and_lists_later_failures(tmp_path: Path, case: str) -> None:
+def test_merging_keeps_results_and_lists_later_failures(tmp_path, case):
     here, there, expected, taken = MERGES[case]
     with Store(tmp_path / "here") as into, Store(tmp_path / "there") as other:
         for store, attempts in ((into, here), (other, there)):
@@ -136,7 +136,7 @@ def test_merging_keeps_results_and_lists_later_failures(tmp_path: Path, case: st
         assert other.rows() == before
 
 
-def test_filters(store: Store) -> None:
+def test_filters(store):
     store.put("a", some("a", 1.0, block="plain"))
     store.put("b", some("b", 2.0, block="highway", trial=1))
     for filters, digests in (
@@ -152,7 +152,7 @@ def test_filters(store: Store) -> None:
         store.rows(blocks="plain")
 
 
-def test_status_of_a_cell(store: Store) -> None:
+def test_status_of_a_cell(store):
     for digest, statuses in {
         "a": ["ok", "skipped"],
         "b": ["ok", "diverged"],
@@ -163,7 +163,7 @@ def test_status_of_a_cell(store: Store) -> None:
     assert store.digests() == {"a": "ok", "b": "diverged", "c": "failed", "d": "skipped"}
 
 
-def test_frame(store: Store) -> None:
+def test_frame(store):
     """It has the rows of every attempt, each with its own columns."""
     empty = store.frame()
     assert list(empty.columns) == list(COLUMNS)
@@ -177,7 +177,7 @@ def test_frame(store: Store) -> None:
         assert frame.where(frame.notna(), None).to_dict("records") == store.rows(**filters)
 
 
-def test_runs(store: Store) -> None:
+def test_runs(store):
     store.add_run("one", {"command": ["run"], "finished": None})
     store.add_run("two", {"blocks": {"highway": {"equation": "y = H(x)·T(x) + x·(1 − T(x))"}}})
     store.add_run("one", {"command": ["run"], "finished": "now"})
@@ -190,7 +190,7 @@ def in_another_process(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env)
 
 
-def test_one_writer_and_many_readers(tmp_path: Path) -> None:
+def test_one_writer_and_many_readers(tmp_path):
     path = tmp_path / "s"
     with Store(path) as store:
         store.put("a", some("a", 1.0))
@@ -224,7 +224,7 @@ def with_schema(schema: object) -> Callable[[Path], None]:
     return changed(f"UPDATE meta SET value = '{schema}' WHERE name = 'schema'")
 
 
-def test_a_file_without_tables_becomes_a_store_when_opened_for_writing(tmp_path: Path) -> None:
+def test_a_file_without_tables_becomes_a_store_when_opened_for_writing(tmp_path):
     """A reader sees this before the process that created the file has created its tables."""
     path = tmp_path / "s.sqlite"
     path.touch()
@@ -245,7 +245,7 @@ def test_a_file_without_tables_becomes_a_store_when_opened_for_writing(tmp_path:
         (changed('ALTER TABLE "rows" DROP COLUMN "dtype"'), f"schema {SCHEMA}"),
     ],
 )
-def test_file_that_is_no_store(tmp_path: Path, spoil: Callable[[Path], None], message: str, read_only: bool) -> None:
+def test_file_that_is_no_store(tmp_path, spoil, message, read_only):
     path = tmp_path / "s.sqlite"
     Store(path).close()
     spoil(path)
@@ -258,7 +258,7 @@ def test_file_that_is_no_store(tmp_path: Path, spoil: Callable[[Path], None], me
     assert path.read_bytes() == before
 
 
-def test_path_that_cannot_be_a_store(tmp_path: Path) -> None:
+def test_path_that_cannot_be_a_store(tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(BadInput, match=r"Not a directory|File exists"):
         Store(tmp_path / "file" / "s.sqlite")

@@ -95,7 +95,7 @@ def figures(one: Cell, seconds: list[float], breaks: int = 0) -> dict[str, Any]:
     return by_name(step_measurements(TASK.prepare(one.but(mode="eager")), one, samples_of(one, seconds), 0.5, breaks))
 
 
-def test_a_group_is_timed_in_turn(timed: list[Any]) -> None:
+def test_a_group_is_timed_in_turn(timed):
     cells = [quick(block) for block in ("plain", "highway", "pre-norm")]
     outcomes = list(TASK.measure(cells))
     ((steps, restores),) = timed
@@ -108,7 +108,7 @@ def test_a_group_is_timed_in_turn(timed: list[Any]) -> None:
         assert len(time.paired["yardstick"]) == len(time.paired["wall"]) == len(time.samples)
 
 
-def test_plain_is_timed_with_a_block_that_is_measured_alone(timed: list[Any]) -> None:
+def test_plain_is_timed_with_a_block_that_is_measured_alone(timed):
     one = quick(width=50, nominal_width=71)
     time, plain = measured(one)["step_time"], plain_of(one)
     assert (plain.block, plain.width) == ("plain", 71)
@@ -116,7 +116,7 @@ def test_plain_is_timed_with_a_block_that_is_measured_alone(timed: list[Any]) ->
     assert len(time.paired["plain"]) == len(time.samples)
 
 
-def test_several_processes_give_a_ratio_its_interval() -> None:
+def test_several_processes_give_a_ratio_its_interval():
     result = measured(quick(processes=2))
     assert set(result["step_time"].paired["process"]) == {0, 1}
     ratio = result["plain_ratio"]
@@ -136,20 +136,18 @@ def test_several_processes_give_a_ratio_its_interval() -> None:
         ),
     ],
 )
-def test_disturbed_rounds_and_a_capped_clock_decide_no_ratio(
-    fields: dict[str, Any], low: float | None, message: str | None
-) -> None:
+def test_disturbed_rounds_and_a_capped_clock_decide_no_ratio(fields, low, message):
     found = ratio("plain_ratio", IntervalEstimate(1.5, 1.45, 1.55, 3), GroupTimes({}, processes=3, **fields))
     assert (found.value, found.low, found.message) == (1.5, low, message)
 
 
-def test_a_step_that_waited_is_still_as_long_as_itself() -> None:
+def test_a_step_that_waited_is_still_as_long_as_itself():
     times = CellTimes([1.0, 1.1], [2.0, 2.2], [1.0, 1.1], [1.0, 1.0], [0, 1])
     assert times.ratio(times.plain) == IntervalEstimate(1.0, 1.0, 1.0, 2)
     assert times.ratio(times.yardstick).low < ratio_over_processes(times.seconds, times.yardstick, times.process).low
 
 
-def test_rounds_of_a_gpu_are_kept_with_the_cell() -> None:
+def test_rounds_of_a_gpu_are_kept_with_the_cell():
     plain, one = (cell("throughput", block, device="cuda") for block in ("plain", "highway"))
     group = GroupTimes({plain: CellTimes(), one: CellTimes()})
     seconds = {plain: [1.0, 1.0], one: [2.0, 2.2], _timing.YARDSTICK: [1.0, 1.0]}
@@ -170,7 +168,7 @@ def test_rounds_of_a_gpu_are_kept_with_the_cell() -> None:
     assert (result["capped"].value, result["capped"].message) == (1.0, "heat")
 
 
-def test_a_process_that_dies_costs_only_its_own_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_dies_costs_only_its_own_samples(monkeypatch):
     def broken(*_: Any) -> Turns[Any]:
         raise RuntimeError("killed")
 
@@ -180,7 +178,7 @@ def test_a_process_that_dies_costs_only_its_own_samples(monkeypatch: pytest.Monk
     assert result["step_time"].message == "; ".join(["a process gave no samples: RuntimeError: killed"] * 2)
 
 
-def test_one_that_fails_drops_out_and_the_others_are_timed(timed: list[Any], raising: str) -> None:
+def test_one_that_fails_drops_out_and_the_others_are_timed(timed, raising):
     cells = [quick(block) for block in ("plain", raising, "no-such-block", "highway")]
     outcomes: dict[str, Outcome] = {outcome.cell.block: outcome for outcome in TASK.measure(cells)}
     assert list(timed[0][0]) == [cells[0], cells[3], _timing.YARDSTICK]
@@ -193,9 +191,7 @@ def test_one_that_fails_drops_out_and_the_others_are_timed(timed: list[Any], rai
         assert outcomes[block].flops_per_item
 
 
-def test_one_that_lacks_memory_beside_the_others_is_timed_after_them(
-    monkeypatch: pytest.MonkeyPatch, timed: list[Any]
-) -> None:
+def test_one_that_lacks_memory_beside_the_others_is_timed_after_them(monkeypatch, timed):
     tries: list[str] = []
 
     def prepare(one: Cell) -> StackStep:
@@ -216,13 +212,13 @@ def test_one_that_lacks_memory_beside_the_others_is_timed_after_them(
 
 
 @pytest.mark.usefixtures("eager_backend")
-def test_more_blocks_compile_in_one_group_than_torch_allows_forms_of_a_function() -> None:
+def test_more_blocks_compile_in_one_group_than_torch_allows_forms_of_a_function():
     short = {"mode": "compile", "depth": 1, "phase": "forward"}
     cells = [quick(block_options={"gate_bias": -float(bias)}, **short) for bias in range(10)]
     assert [outcome.error for outcome in TASK.measure(cells)] == [None] * 10
 
 
-def test_what_makes_a_group() -> None:
+def test_what_makes_a_group():
     base = quick("plain")
     for same in ({"block": "highway", "block_options": {"gate_bias": -2.0}}, {"width": 5}, {"mode": "compile"}):
         assert TASK.group(base.but(**same)) == TASK.group(base)
@@ -231,7 +227,7 @@ def test_what_makes_a_group() -> None:
         assert TASK.group(base.but(**{name: value})) != TASK.group(base)
 
 
-def test_figures_from_known_samples() -> None:
+def test_figures_from_known_samples():
     """Ten samples of 1 … 10 ms, a floor of 1 ms."""
     samples = [step / 1e3 for step in range(1, 11)]
     result = figures(quick(), samples)
@@ -251,9 +247,7 @@ def test_figures_from_known_samples() -> None:
 
 @pytest.mark.parametrize(("seconds", "share"), [(1.25e-3, 0.8), (0.96e-3, 1.0417), (0.95e-3, None), (1e-6, None)])
 @pytest.mark.parametrize("disturbed", [0, 17])
-def test_steps_that_are_faster_than_their_floor_have_no_share(
-    seconds: float, share: float | None, disturbed: int
-) -> None:
+def test_steps_that_are_faster_than_their_floor_have_no_share(seconds, share, disturbed):
     """Also where other work makes most steps slow; shares are read at the fastest tenth."""
     times = [*[seconds] * 3, *[1.0] * disturbed]
     result = figures(quick(), times)
@@ -265,7 +259,7 @@ def test_steps_that_are_faster_than_their_floor_have_no_share(
     assert result["step_time"].value == np.median(times)
 
 
-def test_exactly_the_declared_metrics() -> None:
+def test_exactly_the_declared_metrics():
     eager, compiled = figures(quick(), [0.2]), figures(quick(mode="compile"), [0.2], breaks=3)
     assert set(compiled) == {metric.name for metric in TASK.metrics} - ON_GPU
     assert set(compiled) - set(eager) == {"compile_time", "graph_breaks"}
@@ -273,7 +267,7 @@ def test_exactly_the_declared_metrics() -> None:
 
 
 @pytest.mark.usefixtures("eager_backend")
-def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took() -> None:
+def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took():
     eager, compiled = (
         by_name(outcome.measurements) for outcome in TASK.measure([quick(mode=mode) for mode in ("eager", "compile")])
     )
@@ -285,7 +279,7 @@ def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took() -> None:
 
 
 @pytest.mark.usefixtures("eager_backend")
-def test_a_compiled_group_has_a_new_cache_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiled_group_has_a_new_cache_on_disk(monkeypatch):
     """So what compiles takes a fresh machine's time."""
     seen: list[tuple[str | None, ...]] = []
     real = throughput.first_step
@@ -310,9 +304,7 @@ def test_a_compiled_group_has_a_new_cache_on_disk(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("eager_backend")
 @pytest.mark.parametrize(("mode", "extra"), [("eager", [("highway", 1)]), ("compile", [])])
-def test_the_first_cell_does_not_pay_for_the_process(
-    monkeypatch: pytest.MonkeyPatch, mode: str, extra: list[tuple[str, int]]
-) -> None:
+def test_the_first_cell_does_not_pay_for_the_process(monkeypatch, mode, extra):
     """The first step of a process takes longer, or of a block in it; a network of one layer takes that time."""
     stepped: list[tuple[str, int]] = []
 
@@ -331,7 +323,7 @@ def test_the_first_cell_does_not_pay_for_the_process(
     assert stepped == [("plain", 1), ("plain", 2), ("plain", 2), *extra, ("highway", 2)]
 
 
-def test_a_cell_that_only_claims_to_be_compiled_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_that_only_claims_to_be_compiled_is_an_error(monkeypatch):
     def uncompiled(network: nn.Module, **options: Any) -> nn.Module:
         return network
 
@@ -340,7 +332,7 @@ def test_a_cell_that_only_claims_to_be_compiled_is_an_error(monkeypatch: pytest.
         measured(quick(mode="compile"))
 
 
-def test_the_measured_floor_is_a_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_measured_floor_is_a_floor(monkeypatch):
     """A step takes longer than its floor, and both figures say the same."""
     monkeypatch.undo()  # so the roofline is the real one
     result = measured(quick("plain", phase="forward"))
@@ -349,7 +341,7 @@ def test_the_measured_floor_is_a_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.isfinite(result["flop_rate"].value)
 
 
-def test_processes_are_added_until_the_ratio_is_precise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_are_added_until_the_ratio_is_precise(monkeypatch):
     """The second block's ratio is 2, but in the first process."""
     plain, other = quick("plain"), quick()
 

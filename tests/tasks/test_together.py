@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,7 +36,7 @@ def together(outcome: Outcome) -> tuple[float | None, str]:
     return next((one.value, one.message or "") for one in outcome.measurements if one.metric == "together")
 
 
-def test_members_have_the_rows_they_would_have_alone() -> None:
+def test_members_have_the_rows_they_would_have_alone():
     cells = [
         member("residual", seed=seed, rate=rate, evaluate="epoch", batch_size=300)
         for seed, rate in enumerate((0.01, 1e200, 0.03))
@@ -53,7 +52,7 @@ def test_members_have_the_rows_they_would_have_alone() -> None:
         assert [one.status for one in outcome.measurements] == [one.status for one in alone.measurements]
 
 
-def test_an_error_is_its_cells_own() -> None:
+def test_an_error_is_its_cells_own():
     cells = [member(seed=0), member(seed=1, batch_size=5_000), member(seed=2)]
     outcomes = {outcome.cell.seed: outcome for outcome in TASK.measure(cells)}
     assert isinstance(outcomes[1].error, BadInput)
@@ -63,7 +62,7 @@ def test_an_error_is_its_cells_own() -> None:
 
 
 @pytest.mark.parametrize("method", ["prepare", "measurements"])
-def test_a_cell_that_leaves_python_costs_no_other(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+def test_a_cell_that_leaves_python_costs_no_other(monkeypatch, method):
     real = getattr(TASK, method)
 
     def leaving(*given: Any) -> Any:
@@ -85,7 +84,7 @@ def test_a_cell_that_leaves_python_costs_no_other(monkeypatch: pytest.MonkeyPatc
         ({"width": 256, "batch_size": 100}, "large"),
     ],
 )
-def test_rows_say_why_a_network_was_trained_by_itself(changes: dict[str, Any], message: str) -> None:
+def test_rows_say_why_a_network_was_trained_by_itself(changes, message):
     assert TASK.group(member(seed=0, **changes)) != TASK.group(member(seed=1, **changes))
     (outcome,) = TASK.measure([member(steps=1, **changes)])
     number, reason = together(outcome)
@@ -93,7 +92,7 @@ def test_rows_say_why_a_network_was_trained_by_itself(changes: dict[str, Any], m
     assert message in reason
 
 
-def test_the_only_cell_of_its_population_has_no_reason() -> None:
+def test_the_only_cell_of_its_population_has_no_reason():
     (outcome,) = TASK.measure([member(steps=1)])
     assert together(outcome) == (1.0, "")
 
@@ -106,7 +105,7 @@ def test_the_only_cell_of_its_population_has_no_reason() -> None:
         ("conv", {"norm_kind": "batch"}, "sgd"),  # the registry says that images run under vmap
     ],
 )
-def test_what_vmap_refuses_trains_as_it_would_alone(family: str, options: dict[str, Any], optimiser: str) -> None:
+def test_what_vmap_refuses_trains_as_it_would_alone(family, options, optimiser):
     words = {"family_options": options, "optimiser": optimiser, "steps": 4}
     cells = [member("pre-norm", family, seed=seed, rate=0.01, **words) for seed in range(2)]
     for outcome in TASK.measure(cells):
@@ -118,7 +117,7 @@ def test_what_vmap_refuses_trains_as_it_would_alone(family: str, options: dict[s
 
 
 @pytest.mark.parametrize("fits", [1, 3])
-def test_a_population_that_lacks_memory_is_halved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fits: int) -> None:
+def test_a_population_that_lacks_memory_is_halved(monkeypatch, tmp_path, fits):
     """Only ``fits`` networks fit into the memory at a time."""
     tried: list[int] = []
     run = trainability.Population
@@ -140,7 +139,7 @@ def test_a_population_that_lacks_memory_is_halved(monkeypatch: pytest.MonkeyPatc
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_single_network_that_lacks_memory_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_network_that_lacks_memory_fails(monkeypatch):
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
@@ -149,7 +148,7 @@ def test_a_single_network_that_lacks_memory_fails(monkeypatch: pytest.MonkeyPatc
         list(TASK.measure([member()]))
 
 
-def test_float16_is_not_trained() -> None:
+def test_float16_is_not_trained():
     """Without a scaled loss, small gradients would be 0, and the verdict would be about that."""
     (outcome,) = TASK.measure([member(dtype="float16")])
     assert isinstance(outcome.error, Skip)

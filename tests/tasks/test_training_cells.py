@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +28,7 @@ SEARCHES = pytest.mark.parametrize("search", [TUNED, SEARCHED])
 
 
 @SEARCHES
-def test_every_seed_and_every_block_gets_the_same_trials(search: dict[str, Any]) -> None:
+def test_every_seed_and_every_block_gets_the_same_trials(search):
     plain, highway = (TASK.needs(on_digits(block, seed=4, **search)) for block in ("plain", "highway"))
     assert [one.trial for one in highway] == list(range(len(highway)))
     assert [
@@ -39,14 +38,14 @@ def test_every_seed_and_every_block_gets_the_same_trials(search: dict[str, Any])
     assert all(TASK.needs(trial) == () for trial in highway)
 
 
-def test_a_tuned_rate_has_one_trial_a_rate() -> None:
+def test_a_tuned_rate_has_one_trial_a_rate():
     trials = TASK.needs(on_digits(**TUNED))
     assert [trial.recipe["rate"] for trial in trials] == TUNED["rates"]
     assert {trial.seed for trial in trials} == {SEARCH_SEED}
     assert all("rates" not in trial.recipe for trial in trials)
 
 
-def test_a_search_draws_gate_biases_for_gates_alone() -> None:
+def test_a_search_draws_gate_biases_for_gates_alone():
     plain, highway = (TASK.needs(on_digits(block, **SEARCHED)) for block in ("plain", "highway"))
     assert [trial.seed for trial in highway] == [SEARCH_SEED + trial for trial in range(6)]
     assert all(trial.block_options == {} for trial in plain)
@@ -55,7 +54,7 @@ def test_a_search_draws_gate_biases_for_gates_alone() -> None:
 
 
 @SEARCHES
-def test_the_best_trials_hyper_parameters_win(search: dict[str, Any]) -> None:
+def test_the_best_trials_hyper_parameters_win(search):
     one = on_digits(seed=4, **search)
     trials = TASK.needs(one)
 
@@ -74,13 +73,13 @@ def test_the_best_trials_hyper_parameters_win(search: dict[str, Any]) -> None:
     assert chosen(None, None, *nothing) == run_of(min(trials, key=lambda trial: trial.recipe["rate"]))
 
 
-def test_where_nothing_is_searched_nothing_is_needed() -> None:
+def test_where_nothing_is_searched_nothing_is_needed():
     assert TASK.needs(on_digits()) == ()
     assert TASK.resolve(on_digits(), {}) == on_digits()
 
 
 @pytest.mark.parametrize("ended", [{}, {"final_loss": None, "success": None}])
-def test_no_block_is_tuned_on_fewer_rates(ended: Ended) -> None:
+def test_no_block_is_tuned_on_fewer_rates(ended):
     """A trial that ran out of time, or of memory, left no verdict: it has not diverged."""
     one = on_digits(**TUNED)
     ends: dict[Cell, Ended] = {trial: {"final_loss": 0.2, "success": 1.0} for trial in TASK.needs(one)}
@@ -98,7 +97,7 @@ def test_no_block_is_tuned_on_fewer_rates(ended: Ended) -> None:
         ({**TUNED, **SEARCHED}, "both"),
     ],
 )
-def test_searches_that_cannot_be(recipe: dict[str, Any], says: str) -> None:
+def test_searches_that_cannot_be(recipe, says):
     with pytest.raises(BadInput, match=says):
         TASK.needs(on_digits(**recipe))
 
@@ -116,12 +115,12 @@ def trial_of(cell: Cell) -> Cell:
     return trial
 
 
-def test_a_rung_and_its_trials_wait_for_every_seed_of_the_next_shallower() -> None:
+def test_a_rung_and_its_trials_wait_for_every_seed_of_the_next_shallower():
     assert rung_below(rung(1)) == ()
     assert set(rung_below(rung(4))) == set(TASK.needs(trial_of(rung(4)))) == {rung(2, seed) for seed in range(2)}
 
 
-def test_a_ladder_of_listed_seeds_at_one_rate() -> None:
+def test_a_ladder_of_listed_seeds_at_one_rate():
     one = rung(4, seed=7, rate=0.1, ladder={"depths": [2, 4], "seeds": [5, 7]})
     assert rung_below(one) == (one.but(depth=2, seed=5), one.but(depth=2, seed=7))
 
@@ -141,7 +140,7 @@ STALLED, TRAINED, SKIPPED = {"success": 0.0}, {"success": 1.0}, {"success": None
         ([None, None], BadInput),
     ],
 )
-def test_one_seed_that_trained_is_enough(outcomes: list[Ended | None], raises: type[Exception] | None) -> None:
+def test_one_seed_that_trained_is_enough(outcomes, raises):
     """A seed that failed to finish (``None``) may have trained, so the rungs above have no verdict."""
     trial = trial_of(rung(4))
     ends = {one: end for one, end in zip(rung_below(trial), outcomes, strict=True) if end is not None}
@@ -169,7 +168,7 @@ def climbed(store: Store, statuses: dict[int, Status]) -> dict[int, set[Status]]
     return {depth: {item.status for item in schedule.items.values() if item.cell.depth == depth} for depth in (1, 2, 4)}
 
 
-def test_a_rung_whose_lower_one_failed_is_tried_again(tmp_path: Path) -> None:
+def test_a_rung_whose_lower_one_failed_is_tried_again(tmp_path):
     with Store(tmp_path / "store.sqlite") as store:
         ended = climbed(store, {1: Status.OK, 2: Status.TIMEOUT})
         assert ended[1] == {Status.OK}
@@ -178,7 +177,7 @@ def test_a_rung_whose_lower_one_failed_is_tried_again(tmp_path: Path) -> None:
         assert climbed(store, {2: Status.OK, 4: Status.STALLED})[4] == {Status.STALLED}
 
 
-def test_a_rung_that_was_skipped_is_measured_once_the_lower_one_trains(tmp_path: Path) -> None:
+def test_a_rung_that_was_skipped_is_measured_once_the_lower_one_trains(tmp_path):
     with Store(tmp_path / "store.sqlite") as store:
         assert climbed(store, {1: Status.OK, 2: Status.STALLED})[4] == {Status.SKIPPED}
         schedule = Schedule(store)
@@ -202,7 +201,7 @@ OTHER = {"steps": 21, "depth": 3, "optimiser": "adam", "together": 9, "dtype": "
 OTHER |= {"family_options": {"activation": "tanh"}}
 
 
-def test_cells_of_one_group() -> None:
+def test_cells_of_one_group():
     one = member(trial=0, seed=1000)
     same = [
         member(trial=7, seed=1007),
@@ -221,11 +220,11 @@ def test_cells_of_one_group() -> None:
 
 
 @pytest.mark.parametrize("family", ["conv", "attention", "mlp"])
-def test_a_gpu_takes_all_that_vmap_runs(family: str) -> None:
+def test_a_gpu_takes_all_that_vmap_runs(family):
     assert len({TASK.group(member(family=family, device="cuda", seed=seed)) for seed in range(2)}) == 1
 
 
-def test_the_size_of_populations(tmp_path: Path) -> None:
+def test_the_size_of_populations(tmp_path):
     cells = [member(trial=trial) for trial in range(40)]
     checkpoints = CheckpointFolder(tmp_path, {cell: str(cell.trial) for cell in cells})
 
@@ -246,15 +245,15 @@ def test_the_size_of_populations(tmp_path: Path) -> None:
         ({"family": "conv"}, 1),
     ],
 )
-def test_how_many_networks_are_in_memory(changes: dict[str, Any], networks: int) -> None:
+def test_how_many_networks_are_in_memory(changes, networks):
     assert populations.networks_in_memory(member(**changes)) == networks
 
 
-def test_memory_is_of_all_networks() -> None:
+def test_memory_is_of_all_networks():
     assert tasks.get("gates").cost(member(task="gates")).bytes == 8 * TASK.cost(member(together=1)).bytes
 
 
 @pytest.mark.parametrize("number", [0, 2.5])
-def test_a_number_of_networks_that_is_none(number: Any) -> None:
+def test_a_number_of_networks_that_is_none(number):
     with pytest.raises(BadInput, match="together"):
         TASK.group(member(together=number))

@@ -23,7 +23,7 @@ steps = 0
 def logging_run_chunk(self: Population, *stop: object) -> int:
     with Path(os.environ["CHUNKS"]).open("a", encoding="utf-8") as out:
         out.write(f"{len(self.live[0].losses)} {len(self.live)}\n")
-    return run_chunk(self, *stop)  # type: ignore[arg-type]
+    return run_chunk(self, *stop)
 
 
 def stopping_step(self: Population, rows: Tensor) -> Tensor:
@@ -42,5 +42,5 @@ def stopping_step(self: Population, rows: Tensor) -> Tensor:
 if multiprocessing.parent_process() is not None:
     if os.environ.get("STOP_WITH") == "SIGKILL":  # the worker gets no signal: only its periodic checkpoints are left
         checkpoint.INTERVAL = checkpoint.WRITING_FACTOR = 0.0
-    Population.run_chunk = logging_run_chunk  # type: ignore[method-assign,assignment]
-    Population._step = stopping_step  # type: ignore[method-assign]
+    Population.run_chunk = logging_run_chunk
+    Population._step = stopping_step

@@ -64,7 +64,7 @@ def assert_continued(again: Sequence[Training], whole: Sequence[Training]) -> No
         {"evaluated": True, "batch_size": 400, "last_batch": "keep"},
     ],
 )
-def test_a_training_continues_bit_for_bit(tmp_path: Path, words: dict[str, Any]) -> None:
+def test_a_training_continues_bit_for_bit(tmp_path, words):
     whole, first, second = (training(**words) for _ in range(3))
     whole.run()
     file = Checkpoint(tmp_path / "new", ["a"])
@@ -79,9 +79,7 @@ def test_a_training_continues_bit_for_bit(tmp_path: Path, words: dict[str, Any])
 
 
 @pytest.mark.parametrize("steps", [0, 25, 36])
-def test_a_stopped_training_continues_with_the_next_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
-) -> None:
+def test_a_stopped_training_continues_with_the_next_step(tmp_path, monkeypatch, steps):
     """Dropout continues its random sequence, and an epoch (10 steps here) is evaluated once."""
     whole, first, second = (training(batch_size=400, evaluated=True) for _ in range(3))
     for one in (whole, first, second):
@@ -98,9 +96,7 @@ def test_a_stopped_training_continues_with_the_next_step(
 
 
 @pytest.mark.parametrize("steps", [24, 36])
-def test_a_stopped_population_continues_with_the_next_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
-) -> None:
+def test_a_stopped_population_continues_with_the_next_step(tmp_path, monkeypatch, steps):
     words: dict[str, Any] = {"optimiser": "adam", "rate": 0.01, "batch_size": 400, "evaluated": True}
     whole, first, second = ([training(seed=seed, **words) for seed in range(3)] for _ in range(3))
     Population(whole).run()
@@ -133,7 +129,7 @@ def stop_after(steps: int, done: Callable[[], int], monkeypatch: pytest.MonkeyPa
         {"optimiser": "adamw", "weight_decay": 0.1, "schedule": "cosine", "warm_up": 3},
     ],
 )
-def test_a_population_continues_bit_for_bit(tmp_path: Path, words: dict[str, Any]) -> None:
+def test_a_population_continues_bit_for_bit(tmp_path, words):
     """One of its members has diverged before the checkpoint."""
 
     whole, first, second = (
@@ -150,7 +146,7 @@ def test_a_population_continues_bit_for_bit(tmp_path: Path, words: dict[str, Any
     assert_continued(second, whole)
 
 
-def test_a_member_can_continue_alone(tmp_path: Path) -> None:
+def test_a_member_can_continue_alone(tmp_path):
     """The others' results were saved before the kill, or the group ran out of time."""
     whole = training(seed=1, rate=0.03)
     whole.run()
@@ -163,7 +159,7 @@ def test_a_member_can_continue_alone(tmp_path: Path) -> None:
     assert list(second.losses) == pytest.approx(list(whole.losses), rel=1e-9)
 
 
-def test_the_state_of_other_cells_is_not_used(tmp_path: Path) -> None:
+def test_the_state_of_other_cells_is_not_used(tmp_path):
     Checkpoint(tmp_path, ["a", "b"]).save([training(), training(seed=1)])
     assert not Checkpoint(tmp_path, ["c"]).restore([training()])
     assert not Checkpoint(tmp_path, ["a", "c"]).restore([training(), training()])
@@ -179,7 +175,7 @@ def test_the_state_of_other_cells_is_not_used(tmp_path: Path) -> None:
         lambda content: b"\xff\n" + content,
     ],
 )
-def test_a_broken_state_is_not_used(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+def test_a_broken_state_is_not_used(tmp_path, damage):
     file = Checkpoint(tmp_path, ["a"])
     file.save([training()])
     file.path.write_bytes(damage(file.path.read_bytes()))
@@ -189,7 +185,7 @@ def test_a_broken_state_is_not_used(tmp_path: Path, damage: Callable[[bytes], by
     assert not file.restore([training()])  # without a warning
 
 
-def test_a_checkpoint_cannot_run_code(tmp_path: Path) -> None:
+def test_a_checkpoint_cannot_run_code(tmp_path):
     """A pickle that creates a file when it is loaded, in a checkpoint with the right length and hash."""
 
     class Touch:
@@ -206,7 +202,7 @@ def test_a_checkpoint_cannot_run_code(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_kill_during_a_write_leaves_the_old_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_during_a_write_leaves_the_old_state(tmp_path, monkeypatch):
     file, one = Checkpoint(tmp_path, ["a"]), training(steps=60)
     with pytest.raises(Killed):
         one.run(until(25, file, [one]))
@@ -223,7 +219,7 @@ def test_a_kill_during_a_write_leaves_the_old_state(tmp_path: Path, monkeypatch:
     assert len(again.losses) == 25
 
 
-def test_a_state_is_saved_once_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_is_saved_once_a_minute(tmp_path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
     file, one, written = Checkpoint(tmp_path, ["a"]), training(), []
@@ -233,7 +229,7 @@ def test_a_state_is_saved_once_a_minute(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(written) == 2
 
 
-def test_a_full_disk_loses_the_checkpoint_and_not_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_loses_the_checkpoint_and_not_the_run(tmp_path, monkeypatch):
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -248,7 +244,7 @@ def test_a_full_disk_loses_the_checkpoint_and_not_the_run(tmp_path: Path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-def test_checkpoints_of_ended_cells_are_removed(tmp_path: Path) -> None:
+def test_checkpoints_of_ended_cells_are_removed(tmp_path):
     folder = tmp_path / "saved"
     Checkpoint(folder, ["a", "b"]).save([training(), training()])
     Checkpoint(folder, ["c"]).save([training()])
@@ -264,7 +260,7 @@ def test_checkpoints_of_ended_cells_are_removed(tmp_path: Path) -> None:
     sweep(folder, set())
 
 
-def test_cells_are_grouped_by_their_file(tmp_path: Path) -> None:
+def test_cells_are_grouped_by_their_file(tmp_path):
     cells = [trial(seed=seed) for seed in range(4)]
     file = CheckpointFolder(tmp_path, {cell: f"key {cell.seed}" for cell in cells})
     assert file.by_file(cells) == [cells]
@@ -282,9 +278,7 @@ def trial(**changes: Any) -> Cell:
 @pytest.mark.parametrize(
     ("way", "status", "from_step"), [(signal.SIGKILL, -signal.SIGKILL, 50), (signal.SIGINT, 130, 60)]
 )
-def test_a_killed_or_interrupted_run_continues(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: signal.Signals, status: int, from_step: int
-) -> None:
+def test_a_killed_or_interrupted_run_continues(tmp_path, monkeypatch, way, status, from_step):
     """The runner is killed, or gets Ctrl-C, in step 60, when one member has diverged. The others continue from the last
     check, or from step 60."""
     cells = [trial(seed=0), trial(seed=1, rate=1e200), trial(seed=2)]

@@ -25,7 +25,7 @@ def end(*_: object) -> NoReturn:
 def handled() -> Iterator[Callable[[object], None]]:
     """Sets the handler of SIGTERM for this test."""
     before = signal.getsignal(signal.SIGTERM)
-    yield lambda handler: signal.signal(signal.SIGTERM, handler)  # type: ignore[arg-type,return-value]
+    yield lambda handler: signal.signal(signal.SIGTERM, handler)
     signal.signal(signal.SIGTERM, before)
 
 
@@ -33,7 +33,7 @@ def terminate() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_a_signal_is_deferred_and_reported(handled: Callable[[object], None]) -> None:
+def test_a_signal_is_deferred_and_reported(handled):
     handled(end)
     steps = []
 
@@ -49,20 +49,20 @@ def test_a_signal_is_deferred_and_reported(handled: Callable[[object], None]) ->
     assert steps == ["ended"]
 
 
-def test_a_signal_that_does_not_end_the_process_raises_system_exit(handled: Callable[[object], None]) -> None:
+def test_a_signal_that_does_not_end_the_process_raises_system_exit(handled):
     handled(signal.SIG_IGN)
     with pytest.raises(SystemExit, match="143"), deferred_sigterm():
         terminate()
 
 
-def test_without_a_signal_the_handler_is_restored(handled: Callable[[object], None]) -> None:
+def test_without_a_signal_the_handler_is_restored(handled):
     handled(end)
     with deferred_sigterm() as should_stop:
         assert not should_stop()
     assert signal.getsignal(signal.SIGTERM) is end
 
 
-def test_only_the_main_thread_can_defer_it(handled: Callable[[object], None]) -> None:
+def test_only_the_main_thread_can_defer_it(handled):
     handled(end)
     seen = []
 

@@ -62,7 +62,7 @@ def slots_of(optimiser: torch.optim.Optimizer, network: nn.Module) -> dict[str, 
 
 @pytest.mark.parametrize("recipe", OPTIMISERS, ids=str)
 @pytest.mark.parametrize("layer", ["choosy", "late", "experts", "low_rank", "complex_filter", "spectral"])
-def test_ten_steps_are_those_of_torch(layer: str, recipe: dict[str, Any]) -> None:
+def test_ten_steps_are_those_of_torch(layer, recipe):
     run, reference = training(layer, **recipe), training(layer, **recipe)
     network, words = reference.network, reference.recipe
     torchs = torchs_optimiser(network, words)
@@ -92,7 +92,7 @@ def test_ten_steps_are_those_of_torch(layer: str, recipe: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("recipe", OPTIMISERS, ids=str)
-def test_frozen_parts_stay_in_a_population(recipe: dict[str, Any]) -> None:
+def test_frozen_parts_stay_in_a_population(recipe):
     together, alone = ([training("low_rank", seed, **recipe) for seed in range(2)] for _ in range(2))
     Population(together).run()
     for one, other in zip(together, alone, strict=True):
@@ -110,12 +110,12 @@ def test_frozen_parts_stay_in_a_population(recipe: dict[str, Any]) -> None:
         ("normed_classic", "weight"),
     ],
 )
-def test_what_is_not_stacked(layer: str, says: str) -> None:
+def test_what_is_not_stacked(layer, says):
     with pytest.raises(NotStackable, match=says):
         Population([training(layer, seed) for seed in range(2)])
 
 
-def test_a_population_ends_with_a_step_that_leaves_out_a_parameter() -> None:
+def test_a_population_ends_with_a_step_that_leaves_out_a_parameter():
     """What the layer calls is not known before."""
     members = [training("choosy", seed) for seed in range(2)]
     for member in members:
