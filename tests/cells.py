@@ -14,7 +14,7 @@ WITH_A_PHASE = ("memory", "throughput")
 def cell(task: str, block: str = "highway", family: str = "dense", *, width: int = 8, **changes: Any) -> Cell:
     """A small cell; a keyword that is no field of a cell is a word of its recipe."""
     fields = {name: changes.pop(name) for name in list(changes) if name in Cell.__dataclass_fields__}
-    defaults: dict[str, Any] = {
+    defaults = {
         "depth": 2,
         "batch_size": 4,
         "nominal_width": width,
@@ -32,7 +32,7 @@ def on_digits(block: str = "highway", family: str = "dense", *, task: str = "tra
 
 def run(one: Cell, work: Any = None) -> list[Measurement]:
     """What the cell's task measures, of ``work`` or of what it prepares."""
-    task: Any = tasks.get(one.task)
+    task = tasks.get(one.task)
     return list(task.measurements(work or task.prepare(one), one))
 
 

@@ -38,7 +38,7 @@ class FakeEngine:
 
     def __init__(self, measure: Callable[[int], CellResult]) -> None:
         self.measure = measure
-        self.cells: list[Cell] = []
+        self.cells = []
 
     def __enter__(self) -> Self:
         return self

@@ -39,7 +39,7 @@ def frame_of(rows: list[Row]) -> pd.DataFrame:
 def cell(task: str, block: str, family: str, depth: int, **values: Any) -> Row:
     """A row's columns for one cell; ``recipe`` may be a dictionary."""
     recipe = json.dumps(values.pop("recipe", {}), sort_keys=True, separators=(",", ":"))
-    common: dict[str, Any] = {
+    common = {
         "run_id": "run-1",
         "time_utc": "2026-01-02T03:04:05+00:00",
         "commit": "abc1234",
@@ -245,10 +245,10 @@ def inside(base: Row, loss: float, *, gated: bool) -> list[Row]:
 def whole(blocks: tuple[str, ...] = BLOCKS, seeds: int = 5, families: tuple[str, ...] = FAMILIES) -> list[Row]:
     """A store as a ``standard`` run leaves it: all combinations timed and counted, dense families trained by ladder."""
     draw = random.Random(1)
-    rows: list[Row] = []
+    rows = []
     for rank, family in enumerate(families):
         for depth in (4, 16) if family == "dense" else (4,):
-            plain_times: list[float] = []
+            plain_times = []
             for block in blocks:
                 base = cell(
                     "throughput",
@@ -299,7 +299,7 @@ def whole(blocks: tuple[str, ...] = BLOCKS, seeds: int = 5, families: tuple[str,
 
 
 def _rung(draw: random.Random, block: str, family: str, depth: int, reach: float, step: float, seeds: int) -> list[Row]:
-    rows: list[Row] = []
+    rows = []
     for trial, rate in enumerate(LADDER["rates"]):
         fixed = {name: value for name, value in LADDER.items() if name != "rates"} | {"rate": rate}
         base = cell("trainability", block, family, depth, dataset="mnist-5k", recipe=fixed, trial=trial, seed=1000)

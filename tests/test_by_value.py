@@ -102,7 +102,7 @@ def neighbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run_cell(text: str, name: str = "__main__", file: str = "cell.py") -> dict[str, Any]:
-    scope: dict[str, Any] = {"__name__": name} if name else {}
+    scope = {"__name__": name} if name else {}
     exec(compile(text, file, "exec"), scope)
     return scope
 
@@ -126,7 +126,7 @@ def test_the_same_value(edit):
 
 
 def test_statements_that_are_compiled_one_by_one_as_in_a_notebook():
-    scope: dict[str, Any] = {"__name__": "__main__"}
+    scope = {"__name__": "__main__"}
     for statement in ast.parse(CELL).body:
         exec(compile(ast.Module([statement], []), "cell", "exec"), scope)
     assert value_of(scope["Layer"], "Layer").key == key()

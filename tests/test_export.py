@@ -41,10 +41,9 @@ def names_in(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def exported(name: str, start: str) -> nn.Module:
-    scope: dict[str, Any] = {}
+    scope = {}
     exec(compile(plain_torch(name, depth=DEPTH, start=start), f"{name}.py", "exec"), scope)
-    stack: nn.Module = scope["Stack"](make_layer, FEATURES)
-    return stack
+    return scope["Stack"](make_layer, FEATURES)
 
 
 def moved(network: nn.Module) -> None:

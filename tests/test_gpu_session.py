@@ -25,7 +25,7 @@ def session(tmp_path: Path) -> Any:
 def fake(monkeypatch: pytest.MonkeyPatch, ends: Callable[[str, float], tuple[str, str, float]]) -> list[str]:
     """Replace commands and clock. ``ends`` gives status, reason and seconds of a command, from its name and the seconds
     that are left; the returned list has the names of the commands that ran."""
-    ran: list[str] = []
+    ran = []
     now = [0.0]
 
     def run(command: Sequence[str], log: Path, seconds: float) -> tuple[str, str]:

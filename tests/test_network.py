@@ -44,7 +44,7 @@ def test_a_stride_divides_the_sides(block, family, change, widths):
 
 
 def test_a_plain_layer_between_stages_has_no_connection():
-    net: Any = build("highway", "dense", stages=[(2, 6), (3, 10), (1, 10)])
+    net = build("highway", "dense", stages=[(2, 6), (3, 10), (1, 10)])
     first, between, second, third = net
     assert [len(part.joins) for part in (first, second, third)] == [2, 3, 1]
     assert sum(p.numel() for p in between.parameters()) == 6 * 10 + 10
@@ -100,7 +100,7 @@ def test_sub_sampling_keeps_evenly_spaced_features():
 
 def test_the_carried_path_of_a_gated_layer_changes_too():
     """With T shut, a highway layer that changes dimension gives its carried path."""
-    net: Any = build("highway", "conv", stages=[(1, 2), (1, 4, 2)], change="pad", block_options={"gate_bias": -100.0})
+    net = build("highway", "conv", stages=[(1, 2), (1, 4, 2)], change="pad", block_options={"gate_bias": -100.0})
     x = torch.randn(3, 2, 6, 6)
     join = net[1].joins[0]
     join.maps.product.weight.data[4:] = 0
@@ -144,7 +144,7 @@ def test_what_build_refuses(arguments, says):
 
 def test_sites_count_through_all_stages():
     """A gate's automatic bias follows the whole stack's depth, not the stage's."""
-    net: Any = build("highway", "dense", stages=[(10, 4), (10, 4)])
+    net = build("highway", "dense", stages=[(10, 4), (10, 4)])
     biases = {round(float(join.maps.product.bias[-1].detach()), 4) for part in net for join in part.joins}
     assert biases == {-2.9957}  # -ln 20
 
@@ -166,7 +166,7 @@ def test_a_seed_changes_no_random_state(build_network):
 
 
 def test_a_seed_is_not_set_on_every_gpu(monkeypatch):
-    seeds: list[int] = []
+    seeds = []
     monkeypatch.setattr(torch.cuda, "manual_seed_all", seeds.append)
     build("highway", "dense", width=4, depth=1, seed=5)
     assert seeds == []

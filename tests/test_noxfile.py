@@ -25,7 +25,7 @@ class Session:
 
     def __init__(self, posargs: list[str], fails: dict[str, int], prints: Any) -> None:
         self.posargs, self.fails, self.prints = posargs, fails, prints
-        self.commands: list[str] = []
+        self.commands = []
 
     def run(self, *words: str, stdout: Any = None, **options: Any) -> None:
         name = " ".join(words[1:3] if words[1] == "history" else words[1:2])

@@ -16,7 +16,7 @@ from highway_bench.registry import Registry, described, load_plugin
 
 @pytest.fixture
 def things() -> Registry[int]:
-    things: Registry[int] = Registry("thing")
+    things = Registry("thing")
     for number, name in enumerate(["layer-10", "layer-2", "highway", "highway-free", "plain"]):
         things.register(name, number, module=f"module_{number}")
     return things
@@ -72,7 +72,7 @@ def test_a_package_s_public_modules_are_imported_at_the_first_look_up(tmp_path, 
     (package / "one.py").write_text("from things_of_a_test import things\nthings.register('one', 1, module=__name__)\n")
     (package / "_two.py").write_text("raise RuntimeError('private')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    lazy: Registry[int] = Registry("thing", package="things_of_a_test")
+    lazy = Registry("thing", package="things_of_a_test")
     assert lazy.names() == []  # its modules register with their own registry; what counts is that they were imported
     things = importlib.import_module("things_of_a_test").things
     assert things.get("one") == 1
@@ -93,7 +93,7 @@ def test_a_file_that_fails_to_import_is_one_clear_line(tmp_path, monkeypatch, so
     (package / "__init__.py").touch()
     (package / "zbad.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
-    things: Registry[int] = Registry("thing", package=package.name)
+    things = Registry("thing", package=package.name)
     plugin = f"{package.name}.zbad"
     for ask in (things.names, things.names, lambda: load_plugin(plugin)):  # a notebook may ask again
         with pytest.raises(BadInput, match=rf"^\S+( '{plugin}')? failed to import: {BROKEN[source]}") as caught:
@@ -113,7 +113,7 @@ def pointed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Registry[int
     """Makes a registry with an entry point ``mine``, whose loading calls a function of the registry."""
 
     def registry_with(load: Callable[[Registry[int]], object]) -> Registry[int]:
-        things: Registry[int] = Registry("thing", group="highway_bench.things")
+        things = Registry("thing", group="highway_bench.things")
         point = SimpleNamespace(name="mine", value="my_package.blocks:Mine", load=lambda: load(things))
         monkeypatch.setattr(registry, "entry_points", lambda group: [point] * (group == "highway_bench.things"))
         return things

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, cast
 
 import pytest
 import torch
@@ -16,7 +15,7 @@ from highway_bench.families import families, make_family
 from highway_bench.network import Network, build
 from highway_bench.stem_head import ImageRows, Incompatible, PositionCodes, build_head, build_stem
 
-LENGTHS: dict[str, dict[str, Any]] = {"adding": {"length": 12}, "copy": {"length": 6}, "recall": {"length": 16}}
+LENGTHS = {"adding": {"length": 12}, "copy": {"length": 6}, "recall": {"length": 16}}
 IMAGES = ["digits", "mnist", "mnist-5k"]
 
 
@@ -83,7 +82,7 @@ def test_a_family_that_sees_no_order_gets_it_from_the_codes():
     x = torch.rand(2, 12, 2)
     turned = x.flip(1)
     for family in ("attention", "transformer"):
-        net: Any = build("residual", family, width=8, depth=1, dataset=dataset, seed=1)
+        net = build("residual", family, width=8, depth=1, dataset=dataset, seed=1)
         assert not torch.allclose(net(x), net(turned), atol=1e-4)
         blind = Network(net.stem[0], net.body, net.head, pool_steps=True, padded=False)
         torch.testing.assert_close(blind(x), blind(turned), atol=1e-5, rtol=1e-4)
@@ -101,7 +100,7 @@ def test_padding_is_left_out_of_the_mean():
 
 def test_ends_start_by_their_fans():
     mnist, family = make_dataset("mnist-5k"), make_family("dense")
-    layer, answer = cast(Any, build_stem(mnist, family, 64))[1], cast(Any, build_head(mnist, family, 640))[0]
+    layer, answer = build_stem(mnist, family, 64)[1], build_head(mnist, family, 640)[0]
     assert float(layer.weight.detach().std()) == pytest.approx((2 / 784) ** 0.5, rel=0.05)
     assert float(answer.weight.detach().std()) == pytest.approx((2 / 650) ** 0.5, rel=0.05)
     assert not layer.bias.any()
@@ -110,7 +109,6 @@ def test_ends_start_by_their_fans():
 def test_the_stem_and_head_do_not_hang_on_the_block():
     """One seed gives every block the same stem, so that a comparison starts from the same features."""
     first, second = (
-        cast(Any, build(block, "dense", width=8, depth=2, dataset="digits", seed=4)).stem
-        for block in ("plain", "highway-free")
+        build(block, "dense", width=8, depth=2, dataset="digits", seed=4).stem for block in ("plain", "highway-free")
     )
     assert all(map(torch.equal, first.parameters(), second.parameters()))

@@ -132,7 +132,7 @@ def ask() -> Callable[..., AdviceRequest]:
     """A request for three blocks in ``dense``; keywords change it."""
 
     def make(layer: str = "dense", **changes: Any) -> AdviceRequest:
-        words: dict[str, Any] = {
+        words = {
             "depth": 2,
             "minutes": 1.0,
             "width": 8,

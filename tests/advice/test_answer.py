@@ -27,7 +27,7 @@ Losses = Mapping[Connection, Sequence[float | None]]
 PRE = Connection("pre-norm", "depth-aware")
 GATE = Connection("highway", "published")
 SUM = Connection("residual", "depth-aware")
-ABOUT: dict[str, Any] = {
+ABOUT = {
     "layer": "m:f",
     "depth": 48,
     "joins": 96,  # of two modules a layer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import pytest
 
@@ -31,8 +30,8 @@ class GivenCells:
 
     def __init__(self, loss: Callable[[Cell], float | None]) -> None:
         self.loss = loss
-        self.rounds: list[list[Cell]] = []
-        self.known: set[Cell] = set()
+        self.rounds = []
+        self.known = set()
 
     def __contains__(self, cell: object) -> bool:
         return cell in self.known
@@ -56,7 +55,7 @@ def ended(ask: Ask) -> Halving:
 
 
 def test_each_rung_has_its_own_schedule_and_a_third_goes_on(ended):
-    rounds: Any = ended.measured
+    rounds = ended.measured
     steps = Counter(cell.recipe["steps"] for cells in rounds.rounds for cell in cells)
     assert set(steps) == {10, 30, 90}
     sizes = [len(ended.members(rung)) for rung in range(3)]

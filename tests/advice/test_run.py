@@ -25,7 +25,7 @@ from highway_bench.studies.advice.page import relation, wide_rows
 from highway_bench.studies.advice.request import FINAL_SEEDS, Connection
 from highway_bench.studies.advice.run import PACE_STEPS, advise
 
-WORDS: dict[str, Any] = {"depth": 2, "minutes": 2.0, "width": 8, "batch_size": 16, "data": "digits", "workers": 1}
+WORDS = {"depth": 2, "minutes": 2.0, "width": 8, "batch_size": 16, "data": "digits", "workers": 1}
 PLAN = "highway_bench.studies.advice.run.halving_plan"
 
 Run = Callable[..., tuple[Advice, Any]]

@@ -46,7 +46,7 @@ def test_a_layer_that_carries_nothing_has_no_lesion():
 
 def test_watching_tells_of_every_forward_and_ends():
     joins = nn.ModuleList([Adds(), Adds()])
-    calls: list[tuple[int, float, float]] = []
+    calls = []
     with forward_hooks({1: joins[0], 2: joins[1]}, lambda key, x, y: calls.append((key, float(x), float(y)))):
         run(joins, torch.tensor(0.0))
     run(joins, torch.tensor(7.0))

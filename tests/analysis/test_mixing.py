@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ NOT_LINEAR = ("gru-gate", "gated-residual")  # a branch is squashed by tanh; wha
 
 
 def stack_of(block: str, family: str = "dense", **options: Any) -> tuple[Stack, Tensor]:
-    stack = cast(Stack, build(block, family, width=WIDTH, depth=DEPTH, block_options=options, seed=2)).double().eval()
+    stack = build(block, family, width=WIDTH, depth=DEPTH, block_options=options, seed=2).double().eval()
     source = torch.Generator().manual_seed(3)
     return stack, make_family(family).example(3, WIDTH, seq_len=5, generator=source).double()
 

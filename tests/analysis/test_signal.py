@@ -98,7 +98,7 @@ def test_a_complex_weight_gradient_has_its_absolute_values():
 
 def test_correlation_under_relu_follows_the_arc_cosine_map_towards_one():
     """c ↦ (√(1 − c²) + c (π − arccos c)) / π for wide He layers; its fixed point is 1."""
-    layers: list[nn.Module] = []
+    layers = []
     for _ in range(15):
         layer = nn.Linear(1024, 1024, bias=False)
         nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")

@@ -22,8 +22,8 @@ from highway_bench.tasks.architecture_network import cell_network
 from tests.cells import cell, on_digits
 from tests.combinations import CORE, can_join
 
-NORMED: Mapping[str, Any] = {"branch_norm": True, "norm_kind": "batch"}
-GATED: Mapping[str, Any] = {**NORMED, "gate": "pair", "last_activation": "relu"}
+NORMED = {"branch_norm": True, "norm_kind": "batch"}
+GATED = {**NORMED, "gate": "pair", "last_activation": "relu"}
 
 # Architecture, block, width, depth, family options; parameters and multiply-adds worked out by hand
 NETS = {
@@ -99,7 +99,7 @@ def test_every_block_fills_every_architecture(name, block):
 
 def sides(network: nn.Module, inputs: tuple[int, ...]) -> list[tuple[int, int]]:
     """(layers with the block, pixels a side) of each stack, in order."""
-    seen: list[tuple[int, int]] = []
+    seen = []
 
     def note(stack: nn.Module, args: tuple[Tensor, ...], y: Tensor) -> None:
         seen.append((len(stack.joins), y.shape[-1]))

@@ -28,7 +28,7 @@ ROW = {
     name: "any" if name in JSON_KINDS else "string or null" if kind == "TEXT" else "number or null"
     for name, (kind, _) in COLUMNS.items()
 }
-KEYS: dict[str, Any] = json.loads(Path(__file__).with_name("json_keys.json").read_bytes())
+KEYS = json.loads(Path(__file__).with_name("json_keys.json").read_bytes())
 KEYS["results show"] = {"rows": [ROW]}
 NEEDS = {"history": "history", "results": "store", "status": "store", "report": "store", "reproduce": "reproduced"}
 KINDS = {bool: "flag", int: "number", float: "number", str: "string", dict: "object", list: "list"}

@@ -46,7 +46,7 @@ def test_dry_run(here, invoke):
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_a_gpus_time_is_said_to_be_a_guess(device, capsys):
-    estimate: Any = SimpleNamespace(cells=(cell_of("cost", device=device),), stored=0, seconds=60.0, bytes=2**20)
+    estimate = SimpleNamespace(cells=(cell_of("cost", device=device),), stored=0, seconds=60.0, bytes=2**20)
     print_plan(estimate, Path("store.sqlite"), as_json=False)
     assert ("a guess" in capsys.readouterr().out) == (device == "cuda")
 

@@ -23,10 +23,10 @@ def test_a_chain_of_killed_nodes(cluster, cell, log, tmp_path):
     ]
     cells = [one.but(depth=1 + one.seed // 8) for one in cells]  # groups of four fake trials
     write_cells(lines, cells)
-    before: set[str] = set()
-    kills: Counter[str] = Counter()
+    before = set()
+    kills = Counter()
     code, lost = None, 0
-    again: list[str] = []  # cells that were stored before a start and began once more after it
+    again = []  # cells that were stored before a start and began once more after it
     while code != 0:
         earlier = len(begun_in(log))
         process = run_apart(path, lines, engine="ray", plugins=PLUGINS)

@@ -78,11 +78,11 @@ def test_losses_are_the_same_bit_for_bit(cluster, store, tmp_path):
 
 
 def test_a_layer_that_no_module_defines_has_the_losses_that_it_has_here(cluster, tmp_path):
-    scope: dict[str, Any] = {"__name__": "__main__"}
+    scope = {"__name__": "__main__"}
     exec(LAYER, scope)
     sizes = Sizes({"vector": 8}, {"vector": 16})
     grid = Grid(task="trainability", families=("dense",), on_cpu=sizes, dataset="digits", recipe=RECIPE, depths=(2,))
-    words: dict[str, Any] = {"family": scope["Layer"], "block": "residual", "workers": 1}
+    words = {"family": scope["Layer"], "block": "residual", "workers": 1}
     there, here = (
         hb.run(profile=Profile("tiny", "", (grid,)), engine=engine, store=tmp_path / engine, **words).rows
         for engine in ("ray", "local")

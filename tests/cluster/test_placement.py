@@ -48,7 +48,7 @@ def test_a_job_reserves_the_memory_that_its_task_estimates(engine, of, expected)
 
 def test_a_job_leaves_no_events_on_the_first_node(engine, monkeypatch):
     """Ray would keep them in memory, for a dashboard that is not there."""
-    given: dict[str, object] = {}
+    given = {}
 
     def options(**options: object) -> SimpleNamespace:
         given.update(options)
@@ -65,7 +65,7 @@ def test_a_job_that_runs_alone_reserves_a_node(engine):
 
 
 def test_a_placement_is_possible_where_a_node_has_all_that_it_reserves():
-    nodes: dict[str, dict[str, object]] = {"a": {"Resources": {"CPU": 2.0, "memory": 8.0 * GIB}}}
+    nodes = {"a": {"Resources": {"CPU": 2.0, "memory": 8.0 * GIB}}}
     assert Placement(2, memory=8 * GIB).is_possible(nodes)
     assert not Placement(2, memory=9 * GIB).is_possible(nodes)
     assert not Placement(3).is_possible(nodes)

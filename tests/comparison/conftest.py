@@ -39,8 +39,8 @@ class FormulaEngine(FakeEngine):
         self.losses = losses
         self.fails = fails
         self.layer_seconds = layer_seconds
-        self.cells: list[Cell] = []
-        self.plugins: set[str] = set()
+        self.cells = []
+        self.plugins = set()
 
     def loss(self, cell: Cell) -> float:
         noise = random.Random(f"{cell.block} {cell.seed} {cell.depth}").gauss(0.0, 0.02)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 import torch
@@ -15,7 +13,7 @@ from highway_bench.errors import BadInput
 
 # Every set by its defaults, and options that reach further parts of it. With every training word known and nothing
 # cut off, different texts have different ids.
-VARIANTS: Mapping[str, Mapping[str, Any]] = {
+VARIANTS = {
     "sentiment": {"corpus": "tweets", "length": 80, "min_count": 1},
     "adding": {"length": 7, "size": 20_000},
     "copy": {"length": 3},

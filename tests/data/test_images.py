@@ -103,7 +103,7 @@ def test_the_counts_that_chance_is_computed_from():
 
 
 def test_without_files_and_network_one_line_says_what_to_do(nowhere, monkeypatch):
-    asked: list[str] = []
+    asked = []
 
     def fail(request: Request, **_: Any) -> None:
         asked.append(request.full_url)

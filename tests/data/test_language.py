@@ -117,7 +117,7 @@ TRAIN = b"the cat sat on the mat, and the rat sat on that cat\n"
 
 def by_dictionaries(train: bytes, test: bytes, order: int) -> float:
     """The mean loss of the model as its equation is written, one byte after the other."""
-    counts: dict[bytes, Counter[int]] = defaultdict(Counter)
+    counts = defaultdict(Counter)
     for n in range(1, order + 1):
         for end in range(n - 1, len(train)):
             counts[train[end - n + 1 : end]][train[end]] += 1

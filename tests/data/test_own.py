@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ class Items:
         return {"inputs": X[row].numpy(), "label": int(Y[row])}
 
 
-SOURCES: dict[str, Any] = {
+SOURCES = {
     "tensors": (X, Y),
     "arrays": (X.double().numpy(), Y.int().numpy()),
     "a list": [X.numpy(), Y.tolist()],
@@ -72,7 +72,7 @@ def test_the_same_items_from_every_source_are_the_same_data(name):
     assert torch.equal(Y[order], torch.cat((train.targets, test.targets)))
 
 
-KINDS: dict[str, tuple[Any, dict[str, Any], str, str, int]] = {
+KINDS = {
     "tokens": ((Y.view(10, 4), Y.view(10, 4)), {}, "tokens", "token", 4),
     "series": ((torch.randn(10, 4, 3), Y.view(10, 4)), {}, "series", "token", 4),
     "pixels": ((IMAGES, Y), {}, "image", "class", 4),
@@ -159,7 +159,7 @@ def test_a_copy_that_is_gone_or_broken_is_one_line():
     assert dataset.missing() is not None
 
 
-REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+REFUSED = {
     "one array": (lambda: X, "Tensor"),
     "a third part": (lambda: (X, Y, Y), "3 parts"),
     "keys": (lambda: [{"a": X, "b": Y}], "keys a, b"),

@@ -22,7 +22,7 @@ Losses = dict[tuple[float, int], float | None]
 
 def searched(loss: Callable[[float, int], float | None]) -> Losses:
     """The losses of a whole search."""
-    losses: Losses = {}
+    losses = {}
     while tries := next_tries(losses, FIRST, SEEDS):
         assert not losses.keys() & set(tries)  # no run is made twice, so that the search ends
         losses |= {(rate, seed): loss(rate, seed) for rate, seed in tries}
@@ -51,7 +51,7 @@ def test_diverged_runs_lead_to_lower_rates():
 
 
 def test_one_diverged_seed_of_three_counts_as_the_largest_loss_and_two_exclude_a_rate():
-    losses: Losses = {(rate, seed): 0.4 for rate in FIRST for seed in SEEDS}
+    losses = {(rate, seed): 0.4 for rate in FIRST for seed in SEEDS}
     losses |= {(0.1, seed): 0.01 for seed in SEEDS}
     assert chosen_rate(losses | {(0.1, 8): None}, SEEDS) == 0.1  # 0.01, 0.4 and 0.01
     assert chosen_rate(losses | {(0.1, 8): None, (0.1, 9): None}, SEEDS) == 0.03
@@ -59,7 +59,7 @@ def test_one_diverged_seed_of_three_counts_as_the_largest_loss_and_two_exclude_a
 
 
 def test_more_seeds_decide_between_the_best_two():
-    losses: Losses = {(0.3, 7): 0.5, (0.1, 7): 0.2, (0.03, 7): 0.21}
+    losses = {(0.3, 7): 0.5, (0.1, 7): 0.2, (0.03, 7): 0.21}
     assert next_tries(losses, FIRST, SEEDS) == [Try(rate, seed) for rate in (0.1, 0.03) for seed in (8, 9)]
     losses |= {(0.1, 8): 0.4, (0.1, 9): 0.4, (0.03, 8): 0.2, (0.03, 9): 0.2}
     assert chosen_rate(losses, SEEDS) == 0.03

@@ -10,7 +10,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -205,7 +205,7 @@ def on_gpu(cell: Cell) -> list[Measurement]:
 
 
 # What a cell does, and its measurements; ``measured`` where these are ``None``.
-ACTIONS: dict[str, Callable[[Cell], list[Measurement] | None]] = {
+ACTIONS = {
     "measure": measured,
     "short": lambda cell: time.sleep(0.05),
     "value": value,

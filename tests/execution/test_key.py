@@ -155,7 +155,7 @@ def test_a_changed_block_is_measured_again_and_no_other(write, run, log, cell):
 
 def test_a_key_covers_what_it_should():
     cell = cell_of("memory")
-    given: dict[str, Any] = {"versions": {"task memory": "1", "block plain": "1"}, "torch": "2.13.0+cpu"}
+    given = {"versions": {"task memory": "1", "block plain": "1"}, "torch": "2.13.0+cpu"}
     keys = [
         cell_key(cell, **given),
         cell_key(cell.but(block_options={"gate_bias": -2}), **given),
@@ -191,7 +191,7 @@ def plan() -> Plan:
 
 def test_rows_of_another_source_are_found_and_named(plan, store, tmp_path, monkeypatch):
     """A change of source that has no new version keeps every result; ``strict_source`` measures it again."""
-    opened: list[Opened] = []
+    opened = []
     engine = InlineEngine(tmp_path)
 
     def measured(**options: Any) -> int:

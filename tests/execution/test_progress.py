@@ -21,7 +21,7 @@ from highway_bench.execution.progress import (
     showing_progress,
 )
 from highway_bench.results import Status, Store
-from highway_bench.results.run_status import RunStatus, run_status
+from highway_bench.results.run_status import run_status
 from tests.inline_engine import cell_of
 
 CELL = cell_of("memory", block="[red]")
@@ -63,7 +63,7 @@ def test_bar():
 
 def test_a_run_is_seen_from_outside(run, store, cell, monkeypatch):
     monkeypatch.setattr(runner, "NOTED", 0.0)
-    seen: list[RunStatus] = []
+    seen = []
 
     def on_event(event: Event) -> None:
         if isinstance(event, (Started, Finished)):

@@ -9,7 +9,7 @@ import pytest
 
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.execution.engines.local import LocalEngine
-from highway_bench.execution.progress import Event, Finished, Opened, Started
+from highway_bench.execution.progress import Finished, Opened, Started
 from highway_bench.execution.schedule import Schedule
 from highway_bench.provenance import identity
 from highway_bench.provenance.machine import processor
@@ -176,7 +176,7 @@ def test_a_cell_that_cannot_be_resolved_is_a_row(run, store, cell):
 
 
 def test_events(run, cell):
-    events: list[Event] = []
+    events = []
     cells = [cell(depth=1), cell("raise", depth=2)]
     run(cells, on_event=events.append)
     opened, *others = events

@@ -109,7 +109,7 @@ def test_what_was_imported_counts_even_if_the_edit_is_undone(layers):
 def test_a_file_is_read_again_only_where_it_was_written(layers, monkeypatch):
     planned = SourceTree().fingerprints(["own_layers"])
     check = SourceCheck(planned)
-    reads: list[Path] = []
+    reads = []
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: reads.append(path) or read(path))
     assert [check.changed(planned) for _ in range(3)] == [None] * 3

@@ -3,7 +3,7 @@ and the family with all of these, whose batch norms see batches in training and 
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -16,14 +16,14 @@ from highway_bench.errors import BadInput
 from highway_bench.families import make_family
 from highway_bench.families.conv_pair import ConvPair
 from highway_bench.measure.flops import count_flops
-from highway_bench.network import Stack, build
+from highway_bench.network import build
 from highway_bench.plan.plan import Plan
 from highway_bench.studies.reproduce.flops import NORMED
 from highway_bench.tasks import tasks
 from highway_bench.training.evaluation import evaluate
 from tests.cells import on_digits, run, scalars
 
-OPTIONS: list[dict[str, Any]] = [
+OPTIONS = [
     {"branch_norm": True},
     {"branch_norm": True, "norm_kind": "batch"},
     {"last_activation": "relu"},
@@ -42,7 +42,7 @@ PIXELS = 16 * 16
 
 
 def one_layer(block: str, **options: Any) -> tuple[Any, Tensor]:
-    stack = cast(Stack, build(block, "conv-pair", width=4, depth=1, family_options=options, seed=1)).double()
+    stack = build(block, "conv-pair", width=4, depth=1, family_options=options, seed=1).double()
     return stack.joins[0], torch.randn(3, 4, 6, 6, dtype=torch.float64)
 
 
@@ -92,15 +92,14 @@ def test_a_scaled_start_is_the_last_norms():
     net = build(
         "residual", "conv-pair", width=4, depth=9, family_options={"branch_norm": True, "init": "scaled-branch"}
     )
-    weights = [layer.transform[4].weight for layer in cast(Any, net).joins]
+    weights = [layer.transform[4].weight for layer in net.joins]
     assert all(torch.allclose(weight, torch.full((4,), 1 / 3)) for weight in weights)
 
 
 @pytest.mark.parametrize("family", ["conv", "conv-pair"])
 def test_a_projection_is_option_b_of_the_residual_paper(family):
-    net = cast(
-        Any,
-        build("residual", family, stages=[(1, 2), (2, 5, 2)], change="project", family_options={"norm_kind": "batch"}),
+    net = build(
+        "residual", family, stages=[(1, 2), (2, 5, 2)], change="project", family_options={"norm_kind": "batch"}
     ).eval()
     carry, x = net[1].joins[0].carry, torch.randn(3, 2, 6, 6)
     assert carry[0].bias is None
@@ -124,7 +123,7 @@ def trained(**words: Any) -> Cell:
 
 
 def test_norms_of_a_block_are_batch_norms():
-    layer = cast(Any, build("pre-norm", "resnet", width=4, depth=1)).joins[0]
+    layer = build("pre-norm", "resnet", width=4, depth=1).joins[0]
     assert isinstance(layer.norm, nn.BatchNorm2d)
 
 
@@ -142,15 +141,15 @@ def test_it_is_conv_pair_with_options():
 
 def test_steps_take_the_statistics_of_their_batch_and_tests_the_running_ones():
     work = TASK.prepare(trained(evaluate="epoch", steps=56))  # an epoch of 44 batches, and more
-    seen: list[bool] = []
+    seen = []
     norm = next(module for module in work.training.network.modules() if isinstance(module, nn.BatchNorm2d))
     norm.register_forward_hook(lambda module, *_: seen.append(module.training))
-    start = cast(torch.Tensor, norm.running_mean).clone()
+    start = norm.running_mean.clone()
     work.training.run()
     assert sum(seen) == 56  # one batch a step; the test after the epoch is in evaluation mode
     assert len(seen) > 56
     assert seen[-1]
-    assert not torch.equal(cast(torch.Tensor, norm.running_mean), start)
+    assert not torch.equal(norm.running_mean, start)
 
 
 def test_a_held_out_loss_does_not_depend_on_the_batches():

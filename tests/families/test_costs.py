@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import nn
@@ -19,7 +17,7 @@ EXTRAS = {"plain": (0, 0, 0), "highway-free": (2, 0, 0), "pre-norm": (0, 1, 1)}
 """Gates a connection, norms a connection, norms at the end."""
 
 # Of one layer of width d: parameters of H, of a gate (affine maps of weights and biases), and connections.
-PARAMETERS: dict[str, tuple[Callable[[int], int], Callable[[int], int], int]] = {
+PARAMETERS = {
     "dense": (lambda d: d * d + d, lambda d: d * d + d, 1),
     "dense-pair": (lambda d: 2 * d * d + 2 * d, lambda d: d * d + d, 1),
     "conv": (lambda d: 9 * d * d + d, lambda d: 9 * d * d + d, 1),
@@ -32,7 +30,7 @@ PARAMETERS: dict[str, tuple[Callable[[int], int], Callable[[int], int], int]] = 
 }
 
 # Of one layer and one item: multiply-adds of H and of the gate of each connection.
-MULTIPLY_ADDS: dict[str, tuple[Callable[[int], int], Callable[[int], int]]] = {
+MULTIPLY_ADDS = {
     "dense": (lambda d: d * d, lambda d: d * d),
     "dense-pair": (lambda d: 2 * d * d, lambda d: d * d),
     "conv": (lambda d: 9 * d * d * PIXELS, lambda d: 9 * d * d * PIXELS),

@@ -17,12 +17,11 @@ from highway_bench.network import build
 class Twofold(DirectParts):
     def __init__(self) -> None:
         super().__init__()
-        self.first: nn.Module | None = nn.Linear(3, 3)
+        self.first = nn.Linear(3, 3)
         self.second = nn.Linear(3, 3)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.second(x if self.first is None else self.first(x))
-        return y
+        return self.second(x if self.first is None else self.first(x))
 
 
 def test_a_part_that_changes_changes_in_both():

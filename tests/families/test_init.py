@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -33,7 +33,7 @@ def about(value: float) -> Any:
 
 
 def transform_family(name: str, **options: object) -> Transform:
-    return cast(Transform, make_family(name, **options))
+    return make_family(name, **options)
 
 
 @pytest.mark.parametrize("gates", [0, 1, 2])
@@ -62,7 +62,7 @@ def test_a_map_before_tanh_is_glorots(family, positions):
 @pytest.mark.parametrize(("family", "inner", "positions"), [("dense-pair", 1, 1), ("mlp", 4, 1), ("conv-pair", 1, 9)])
 def test_a_branch_that_ends_linear_is_he_inside_and_glorot_at_its_end(family, inner, positions):
     built = transform_family(family)
-    first, _, last = cast(Any, built.transform(Site(built, 64)))
+    first, _, last = built.transform(Site(built, 64))
     fan, inside = 64 * positions, 64 * inner * positions
     assert spread(first.weight) == about(he(fan))
     assert spread(last.weight) == about(glorot(inside, fan))
@@ -72,7 +72,7 @@ def test_a_branch_that_ends_linear_is_he_inside_and_glorot_at_its_end(family, in
 
 def test_query_key_and_value_each_have_a_square_maps_scale():
     built = transform_family("attention")
-    for part in cast(Any, built.transform(Site(built, 64))).inward.weight.split(64):
+    for part in built.transform(Site(built, 64)).inward.weight.split(64):
         assert spread(part) == about(glorot(64, 64))
 
 
@@ -81,10 +81,10 @@ def test_query_key_and_value_each_have_a_square_maps_scale():
 def test_gates_beside_a_transform_have_their_own_scale(family, gates):
     built = transform_family(family)
     maps = built.maps(Site(built, 64, depth=20), [Gate(), Gate(bias=0.5, carries=True)][:gates])
-    weights = cast(Tensor, maps.gate.weight).split(64)
+    weights = maps.gate.weight.split(64)
     for weight in weights:
         assert spread(weight) == about(glorot(64, 64))
-    starts = cast(Tensor, maps.gate.bias).split(64)
+    starts = maps.gate.bias.split(64)
     assert float(starts[0].detach().unique()) == pytest.approx(-math.log(20))
     assert [float(start.detach().unique()) for start in starts[1:]] == [0.5] * (gates - 1)
 
@@ -105,7 +105,7 @@ def test_a_scaled_branch_is_divided_and_nothing_else(block, family):
     """Of each connection, H and its gates' values on one input."""
 
     def branch_and_gates(init: str) -> list[tuple[Tensor, ...]]:
-        stack: Any = build(block, family, width=8, depth=9, family_options={"init": init}, seed=3)
+        stack = build(block, family, width=8, depth=9, family_options={"init": init}, seed=3)
         return [join.maps(x) if hasattr(join, "maps") else (join.transform(x),) for join in stack.joins]
 
     x = make_family(family).example(3, 8, seq_len=5)
@@ -118,7 +118,7 @@ def test_a_scaled_branch_is_divided_and_nothing_else(block, family):
 @pytest.mark.parametrize("family", ["dense", "conv"])
 def test_orthogonal_rows_with_the_rectifiers_gain(family):
     built = transform_family(family, init="orthogonal")
-    weight = cast(Any, built.maps(Site(built, 12), [Gate()])).product.weight
+    weight = built.maps(Site(built, 12), [Gate()]).product.weight
     rows = weight[:12].flatten(1).double()
     torch.testing.assert_close(rows @ rows.T, 2 * torch.eye(12, dtype=torch.float64), atol=1e-5, rtol=0)
     assert spread(weight[12:]) > 0

@@ -129,8 +129,7 @@ class Attend(nn.Module):
         self.inner = nn.MultiheadAttention(width, heads, batch_first=True)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.inner(x, x, x, need_weights=False)[0]
-        return y
+        return self.inner(x, x, x, need_weights=False)[0]
 
 
 class Windows(nn.Module):
@@ -142,7 +141,7 @@ class Windows(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         batch, steps, width = x.shape
-        y: Tensor = self.map(x.view(batch, steps // 16, 16, width).mT).mT
+        y = self.map(x.view(batch, steps // 16, 16, width).mT).mT
         return y.reshape(x.shape)
 
 
@@ -210,8 +209,7 @@ class Scaled(nn.Module):
         self.scale = nn.Parameter(torch.ones(()))
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.scale * self.shared(x)
-        return y
+        return self.scale * self.shared(x)
 
 
 def shares(width: int) -> list[nn.Module]:

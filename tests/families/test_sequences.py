@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -14,7 +12,7 @@ from highway_bench.families import Site, make_family
 from highway_bench.families.attention import SelfAttention
 from highway_bench.families.bilstm import BiLstmTransform
 from highway_bench.families.padding import lengths_of
-from highway_bench.network import Network, Stack, build
+from highway_bench.network import Network, build
 from tests.combinations import families_of
 
 WIDTH, HEADS, STEPS = 8, 4, 6
@@ -39,7 +37,7 @@ def randomise(module: nn.Module) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_is_torchs(causal):
     family = make_family("attention", causal=causal)
-    ours = cast(SelfAttention, family.transform(Site(family, WIDTH)).double())
+    ours = family.transform(Site(family, WIDTH)).double()
     randomise(ours)
     theirs = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True, dtype=torch.float64)
     copy_attention(ours, theirs)
@@ -52,9 +50,7 @@ def test_attention_is_torchs(causal):
 @pytest.mark.parametrize(("block", "norm_first"), [("pre-norm", True), ("post-norm", False)])
 def test_the_norm_blocks_are_torchs_encoder(block, norm_first, causal):
     depth = 2
-    ours = cast(
-        Stack, build(block, "transformer", width=WIDTH, depth=depth, family_options={"causal": causal}, seed=1)
-    ).double()
+    ours = build(block, "transformer", width=WIDTH, depth=depth, family_options={"causal": causal}, seed=1).double()
     randomise(ours)
     layer = nn.TransformerEncoderLayer(
         WIDTH,
@@ -101,13 +97,13 @@ def test_an_lstm_of_the_published_size():
 
 def test_against_a_cell_stepped_by_hand():
     """Both directions from zero states, forwards first in the features."""
-    stack = cast(Stack, build("plain", "bilstm", width=WIDTH, depth=1, seed=1)).double()
+    stack = build("plain", "bilstm", width=WIDTH, depth=1, seed=1).double()
     lstm = stack.joins[0].transform.lstm
     x = torch.randn(2, STEPS, WIDTH, dtype=torch.float64)
 
     def read(steps: range, suffix: str) -> Tensor:
         hidden = cell = torch.zeros(2, WIDTH // 2, dtype=torch.float64)
-        states: dict[int, Tensor] = {}
+        states = {}
         for step in steps:
             sums = (
                 x[:, step] @ getattr(lstm, f"weight_ih_l0{suffix}").T
@@ -217,6 +213,6 @@ def test_lengths_are_forgotten_after_the_pass_even_where_it_fails():
 
 
 def test_series_have_no_padding():
-    net = cast(Network, build("plain", "bilstm", width=8, depth=1, dataset=make_dataset("adding", length=6), seed=1))
+    net = build("plain", "bilstm", width=8, depth=1, dataset=make_dataset("adding", length=6), seed=1)
     assert net.readers == []
     assert net(torch.zeros(2, 6, 2)).shape == (2,)

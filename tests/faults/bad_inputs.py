@@ -10,7 +10,7 @@ import json
 import shutil
 import sqlite3
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -278,7 +278,7 @@ def asv_results(draw: st.DrawFn, root: Path, machine: Mapping[str, Any], point: 
 
 def paths_in(data: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The path of every field of a JSON value."""
-    fields: Sequence[Any] = [*data.items()] if isinstance(data, dict) else [*enumerate(data)]
+    fields = [*data.items()] if isinstance(data, dict) else [*enumerate(data)]
     found = []
     for key, value in fields:
         found.append((*above, key))

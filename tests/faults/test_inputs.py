@@ -214,7 +214,7 @@ def test_no_input_gives_a_traceback(strategy):
 @pytest.mark.usefixtures("process")
 def test_no_command_line_gives_a_traceback(strategy, tmp_path):
     """A sample through the real command line."""
-    faults: list[str] = []
+    faults = []
     path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
 
     @of_scale(SHELL_INPUTS)

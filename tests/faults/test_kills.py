@@ -35,7 +35,7 @@ class Chain:
         self.store, self.log, self.lines, self._state = (folder / name for name in names)
         self.log.touch()
         known = json.loads(self._state.read_text(encoding="utf-8")) if self._state.exists() else {}
-        self.kills: Counter[str] = Counter(known)
+        self.kills = Counter(known)
 
     def cells(self, kills: int) -> list[Cell]:
         """The cells of a chain of so many kills; half of them in groups, as timed cells and populations are."""

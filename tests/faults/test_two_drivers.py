@@ -19,7 +19,7 @@ def test_several_drivers_on_one_store(tmp_path):
     chain = Chain(tmp_path)
     cells = chain.cells(1)
     running = [chain.start() for _ in range(DRIVERS)]
-    ended: Counter[int] = Counter()
+    ended = Counter()
     while running:
         codes = [process.wait(600) for process in running]
         ended.update(codes)

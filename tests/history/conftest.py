@@ -93,7 +93,7 @@ class Throwaway:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.values: dict = json.loads(json.dumps(START))
+        self.values = json.loads(json.dumps(START))
         self.commits = self.git("rev-list", "--reverse", "--all").split()
 
     @classmethod

@@ -108,7 +108,7 @@ def test_a_strict_comparison_fails_by_the_gates_rule(compared, every, after, sta
 
 
 def test_by_default_all_cells_are_compared_that_the_gate_judges(monkeypatch):
-    asked: list[list[HistoryCell]] = []
+    asked = []
     monkeypatch.setattr(comparing, "compare", lambda *given, **__: asked.append(given[3]) or [SLOWER])
     monkeypatch.setattr(comparing, "compare_counts", lambda *given: asked.append(given[3]) or [])
     CliRunner().invoke(app, ["history", "compare", "HEAD", "--device", "cpu"])

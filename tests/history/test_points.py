@@ -10,7 +10,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -124,7 +123,7 @@ def test_a_full_point_replaces_a_quick_one_and_never_the_other_way(throwaway):
     [(True, True, False), (True, False, True), (False, True, True), (False, False, True)],
 )
 def test_a_point_with_a_failure_is_measured_again_but_not_a_full_one_quickly(is_full, quick, wanted):
-    known: Any = SimpleNamespace(is_full=is_full, is_current=True, failures=["a series"], commit="a" * 40)
+    known = SimpleNamespace(is_full=is_full, is_current=True, failures=["a series"], commit="a" * 40)
     assert measuring.is_wanted(known, quick, False) == wanted
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -133,7 +132,7 @@ def test_a_site_has_every_page_and_links_them_relatively(tmp_path):
 
 def test_pages_lead_with_ratios_and_counts_and_label_some_commits():
     names = sorted(f"blocks.Depths.{series.benchmark}" for series in SERIES)
-    index: dict[str, Any] = {
+    index = {
         "benchmarks": {name: {} for name in names},
         "revision_to_hash": {str(number): f"{number:03d}00000" for number in range(100)},
         "tags": {},

@@ -5,13 +5,11 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from highway_bench.cell import Cell
 from highway_bench.families import Family, make_family
 from highway_bench.families.own_layer import own_layers
 from highway_bench.network import build
@@ -141,7 +139,7 @@ def swish(w: Weights, x: Tensor) -> Tensor:
 
 # ---------------------------------------------------------------------------------------------------------------- tests
 
-LAYERS: dict[str, tuple[Plain, ...]] = {  # each with its parts
+LAYERS = {  # each with its parts
     "llama": (llama,),
     "gpt2": (gpt2_attention, gpt2_mlp),
     "vit": (vit,),
@@ -151,7 +149,7 @@ LAYERS: dict[str, tuple[Plain, ...]] = {  # each with its parts
     "gated": (gated,),
     "swish": (swish,),
 }
-MEASURED: dict[str, Callable[..., Cell]] = {
+MEASURED = {
     "memory": partial(cell, "memory"),
     "throughput": partial(cell, "throughput", seconds=0.0, samples=3, processes=1, limit=0),
     "trainability": partial(on_digits, steps=2, optimiser="adam", rate=0.01, decay=1.0),
@@ -180,7 +178,7 @@ def test_a_joined_layer_computes_the_same_as_its_mathematics(layer):
             plainly = LAYERS[layer][number % len(LAYERS[layer])]
             state = carry * state + plainly(dict(part.named_parameters()), state)
         y = network(x)
-        close: dict[str, Any] = {"rtol": SINGLE.get(layer, 1e-9), "atol": SINGLE.get(layer, 1e-10)}
+        close = {"rtol": SINGLE.get(layer, 1e-9), "atol": SINGLE.get(layer, 1e-10)}
         torch.testing.assert_close(y, state, **close)
         wanted, given = (torch.autograd.grad(one.sin().sum(), [x, *parameters]) for one in (state, y))
         assert all(gradient.any() for gradient in given)

@@ -20,7 +20,7 @@ class FakeDevice:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.log: list[str] = []
+        self.log = []
 
     def clock(self) -> float:
         return self.now
@@ -176,7 +176,7 @@ def gpu_turns(gpu: FakeGpu, log: list[str] | None = None) -> Turns[str]:
 
 
 def test_a_gpu_has_a_time_of_its_own_and_a_clock_rate_in_every_round():
-    log: list[str] = []
+    log = []
     turns = gpu_turns(FakeGpu(), log)
     assert turns.seconds == {"a": [2.0] * 3, "b": [3.0] * 3}
     assert turns.on_gpu == {"a": [1.0] * 3}
@@ -187,7 +187,7 @@ def test_a_gpu_has_a_time_of_its_own_and_a_clock_rate_in_every_round():
 
 def test_a_clock_that_earlier_work_capped_recovers_before_the_first_round(monkeypatch):
     gpu = FakeGpu(0)
-    pauses: list[float] = []
+    pauses = []
 
     def sleep(seconds: float) -> None:
         pauses.append(seconds)

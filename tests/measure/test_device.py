@@ -6,7 +6,6 @@ import weakref
 
 import pytest
 import torch
-from torch import Tensor
 
 from highway_bench.measure import device
 from highway_bench.measure.device import freed, release
@@ -15,8 +14,8 @@ CUDA = torch.device("cuda")
 
 
 def test_an_error_that_is_kept_holds_no_tensors(monkeypatch):
-    alive: list[bool] = []
-    made: list[weakref.ref[Tensor]] = []
+    alive = []
+    made = []
 
     def fail() -> None:
         held = torch.zeros(3)
@@ -31,7 +30,7 @@ def test_an_error_that_is_kept_holds_no_tensors(monkeypatch):
 
 
 def test_memory_in_reference_cycles_is_returned(monkeypatch):
-    calls: list[str] = []
+    calls = []
     monkeypatch.setattr(device.gc, "collect", lambda: calls.append("collect"))
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: calls.append("empty"))
     release("cpu")

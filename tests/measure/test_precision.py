@@ -8,7 +8,6 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -90,7 +89,7 @@ def test_tf32_is_in_products_convolutions_and_recurrent_layers_alike():
 
 @pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="this torch has the older interface alone")
 def test_the_newer_interface_of_torch_may_have_been_used_before():
-    newer: Any = torch.backends.cudnn.conv
+    newer = torch.backends.cudnn.conv
     newer.fp32_precision = "tf32"
     with precision("float32"):
         assert settings() == IEEE

@@ -88,7 +88,7 @@ def test_they_end_when_this_process_is_killed():
 
 
 def test_processes_are_sampled_until_it_is_precise():
-    numbers: list[int] = []
+    numbers = []
 
     def sampled(*, precise_at: int, least: int = 3, seconds: float = 60.0, broken: tuple[int, ...] = ()) -> list[str]:
         def sample(number: int) -> None:

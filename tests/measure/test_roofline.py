@@ -44,7 +44,7 @@ class Machine:
     def __init__(self, seconds: Mapping[int, float], first: float = 0.0) -> None:
         self.seconds, self.first = seconds, first
         self.now = 0.0
-        self.called: list[int] = []
+        self.called = []
 
     def clock(self) -> float:
         return self.now
@@ -123,7 +123,7 @@ def test_measured_once_a_process_and_threads_put_back():
 def test_tf32_has_rates_of_its_own_which_are_measured_in_tf32(monkeypatch):
     monkeypatch.setattr(roofline, "_measured", {})
     ieee_float32()
-    measured: list[tuple[torch.dtype, str, bool]] = []
+    measured = []
 
     def rate(_: torch.device, dtype: torch.dtype, clock: object) -> float:
         measured.append((dtype, torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32))
@@ -139,7 +139,7 @@ def test_tf32_has_rates_of_its_own_which_are_measured_in_tf32(monkeypatch):
 
 def test_convolutions_have_inputs_and_weights_in_one_layout(monkeypatch):
     """Otherwise a GPU copies the weights at each call, which would be timed."""
-    given: list[torch.Tensor] = []
+    given = []
     monkeypatch.setattr(roofline.F, "conv2d", lambda x, weight, **_: given.extend((x, weight)))
     _, work = next(roofline._convolutions(CPU, torch.float32))
     work()

@@ -21,7 +21,7 @@ def cells() -> Iterator[MakeCells]:
     from highway_bench.tasks import tasks
 
     def make(*names: str, **words: Any) -> tuple[Cell, ...]:
-        sizes: dict[str, Any] = {"width": (8,), "depth": 2, "batch_size": 3, "device": "cpu", "recipe": QUICK}
+        sizes = {"width": (8,), "depth": 2, "batch_size": 3, "device": "cpu", "recipe": QUICK}
         return plan_of(PeerRequest(peer=names, **{**sizes, "mode": ("eager",), **words})).cells
 
     yield make

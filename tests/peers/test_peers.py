@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
@@ -129,7 +129,7 @@ def test_a_ratio_covers_processes(cells):
     (cell,) = cells("sequential")
 
     def turns(ours: float, theirs: float, *, disturbed: bool = False, capped: int = 0) -> Turns[Any]:
-        seconds: dict[Any, list[float]] = {OURS: [ours] * 3, cell: [theirs] * 3}
+        seconds = {OURS: [ours] * 3, cell: [theirs] * 3}
         return Turns(seconds, seconds, 1, 0, False, disturbed, capped=capped)
 
     times = PeerTimes((cell,), [turns(0.9, 1.0), turns(1.8, 2.0)])
@@ -144,7 +144,7 @@ def test_a_ratio_covers_processes(cells):
 
 def test_the_step_of_a_gradient_is_that_of_every_parameter(cells, monkeypatch):
     step = pair_of(cells, "sequential").peer_step
-    calls: list[tuple[Tensor, ...]] = []
+    calls = []
     real = torch.autograd.grad
     with monkeypatch.context() as patch:
         patch.setattr(torch.autograd, "grad", lambda *args: calls.append(real(*args)))
@@ -156,6 +156,6 @@ def test_the_step_of_a_gradient_is_that_of_every_parameter(cells, monkeypatch):
 def test_a_copy_has_the_weights_of_recurrent_layers_in_one_buffer(cells, arm, monkeypatch):
     """Otherwise cuDNN copies them at every pass, which would be timed."""
     step = getattr(pair_of(cells, "stacked-lstm"), arm)
-    flat: list[nn.Module] = []
+    flat = []
     monkeypatch.setattr(nn.RNNBase, "flatten_parameters", lambda self: flat.append(self))
     assert flat == [module for module in step.of_copy().network.modules() if isinstance(module, nn.RNNBase)] != []

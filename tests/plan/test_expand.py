@@ -173,7 +173,7 @@ def test_a_call_with_a_rate_and_a_layer_of_ones_own_have_one_recipe(layer):
     own = {"task": ["trainability"], "family": [layer]}
     assert trained(**own) == {("mnist-5k", "sgd", "tuned", FIRST_SGD_RATES)}
     assert trained(**own, recipe={"rate": 0.1, "steps": 9}) == {("mnist-5k", "sgd", 0.1, FIRST_SGD_RATES)}
-    recurrent: dict[str, Any] = {"profile": "smoke", "task": ["trainability"], "family": ["bilstm"]}
+    recurrent = {"profile": "smoke", "task": ["trainability"], "family": ["bilstm"]}
     assert {data for data, *_ in trained(**recurrent)} == {"digits", "adding"}
     assert {data for data, *_ in trained(**recurrent, recipe={"rate": 0.1})} == {"digits"}
 

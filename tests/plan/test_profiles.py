@@ -215,7 +215,7 @@ def test_heads_of_timed_attention_fit_a_gpus_fused_kernels(monkeypatch):
 def test_standard_times_compiled_steps_next_to_eager_ones_on_a_gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert {cell.mode for cell in plan_of("standard").cells} == {"eager"}
-    modes: dict[tuple[str, str], set[str]] = {}
+    modes = {}
     for cell in planned("standard", device="cuda"):
         if cell.phase == "forward-backward" and cell.family in ("dense", "transformer"):
             modes.setdefault((cell.block, cell.family), set()).add(cell.mode)

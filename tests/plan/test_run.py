@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 import highway_bench as hb
@@ -26,7 +24,7 @@ def recording() -> FakeEngine:
     )
 
 
-ONE: dict[str, Any] = {"profile": "smoke", "block": "plain", "family": "dense"}
+ONE = {"profile": "smoke", "block": "plain", "family": "dense"}
 
 
 def test_run_without_a_store(tmp_path, monkeypatch):

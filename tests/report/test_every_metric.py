@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pandas as pd
 import pytest
@@ -15,14 +15,13 @@ from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
 from highway_bench.report.page import write_report
 from highway_bench.results import Store
-from highway_bench.results.schema import Row
 from highway_bench.tasks import tasks
 from tests.combinations import TASKS
 from tests.inline_engine import InlineEngine
 from tests.rows import frame_of
 
 MIXINGS = ("mixing_start", "mixing_end", "mixing_share_start", "mixing_share_end")
-NOT_SHOWN: Mapping[str, str] = {
+NOT_SHOWN = {
     **dict.fromkeys(MIXINGS, "a row of a matrix, which is read from the store"),
     "mistaken_for": "the class that a single test item was taken for",
     "loss": "a curve, which is read from the store",
@@ -33,7 +32,7 @@ NOT_SHOWN: Mapping[str, str] = {
 THRESHOLD = {"steps_to_threshold": "plain", "seconds_to_threshold": "plain"}
 EPOCHS = {"epoch_train_loss": "plain", "epoch_test_loss": "plain", "epoch_test_accuracy": "plain"}
 BYTES = {"test_bits": "plain"}  # smoke has no text
-LACKING: Mapping[str, Mapping[str, str]] = {
+LACKING = {
     "throughput": {  # smoke compiles nothing, and runs on a CPU here
         **dict.fromkeys(("compile_time", "graph_breaks"), "plain"),
         **dict.fromkeys(("gpu_time", "gpu_ratio", "clock_rate", "capped"), "plain"),
@@ -63,7 +62,7 @@ NARROW = Selection(family=("dense", "mlp", "bilstm"), block=(*BLOCKS, "highway")
 def cells() -> Iterator[Cell]:
     """Of the cells of ``smoke`` one a task, phase, data set and recipe, in its first family or ``dense``, under each of
     ``BLOCKS``."""
-    kinds: dict[tuple[object, ...], list[Cell]] = {}
+    kinds = {}
     for cell in Plan.of("smoke", NARROW).cells:
         kinds.setdefault((cell.task, cell.phase, cell.dataset, canonical(cell.recipe)), []).append(cell)
     for kind in kinds.values():
@@ -85,7 +84,7 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
 @pytest.fixture(scope="session")
 def real(smoke: pd.DataFrame) -> pd.DataFrame:
     """Those rows, and one made up of every metric of ``LACKING``: after a scalar of the same cell."""
-    rows: list[Row] = []
+    rows = []
     for task, lacking in LACKING.items():
         for metric, block in lacking.items():
             like = smoke[(smoke["task"] == task) & (smoke["block"] == block) & smoke["trial"].isna()]

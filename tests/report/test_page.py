@@ -43,12 +43,12 @@ class Page(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.ids: list[str] = []
-        self.loads: list[str] = []
-        self.links: list[str] = []
-        self.words: list[str] = []
+        self.open = []
+        self.tags = []
+        self.ids = []
+        self.loads = []
+        self.links = []
+        self.words = []
         self.feed(text)
         self.close()
         assert not self.open
@@ -78,7 +78,7 @@ class Page(HTMLParser):
 
 
 def store_of(path: Path, rows: list[Row]) -> Path:
-    by_digest: dict[str, list[Row]] = {}
+    by_digest = {}
     for row in rows:
         by_digest.setdefault(row["digest"], []).append(row)
     with Store(path) as store:

@@ -67,7 +67,7 @@ def test_numbers_are_those_of_the_rows():
 
 
 def test_a_connection_of_which_a_seed_diverged_does_not_train():
-    losses: dict[str, list[float | None]] = {**LOSSES, "residual": [*(LOSSES["residual"] * 2)[:9], None]}
+    losses = {**LOSSES, "residual": [*(LOSSES["residual"] * 2)[:9], None]}
     own = of(rows_with(losses))["residual"]
     assert (own["outcome"], own["trains"], own["seeds"]) == ("diverges", 9, 10)
 

@@ -25,7 +25,7 @@ R, S, U, A, C, N = Verdict  # reproduced, suggestive, undecided, suggestive agai
 
 def rows_of(values: Mapping[Cell, Metrics], **columns: Any) -> pd.DataFrame:
     """One row per metric. A value that is not finite becomes null, and its run has diverged."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     for number, (cell, metrics) in enumerate(values.items()):
         for what, value in metrics.items():
             fine = math.isfinite(value)
@@ -41,7 +41,7 @@ def rows_of(values: Mapping[Cell, Metrics], **columns: Any) -> pd.DataFrame:
 def followed(study: Reproduction, request: Request, metrics: Callable[[Cell], Metrics]) -> Values:
     """The ``metrics`` of every cell of a study, and of all that follow from them. The rate 0.1 is the best of those
     that are tried."""
-    values: Values = {}
+    values = {}
 
     def measure(cells: list[Cell]) -> dict[Cell, dict[str, float]]:
         for cell in cells:

@@ -21,8 +21,8 @@ Missed = Mapping[tuple[str, int], int]  # by family and length, how many of the 
 EASIER, GROWS = "easier", "the path has"  # words of the two claims
 
 FAST = {25: 150, 50: 180, 100: 220, 200: 300}
-LIKE_THE_CLAIM: Steps = {"attention": FAST, "bilstm": {25: 150, 50: 500, 100: MISS, 200: MISS}}
-THE_OTHER_WAY: Steps = {"attention": {25: 150, 50: 500, 100: 900, 200: MISS}, "bilstm": FAST}
+LIKE_THE_CLAIM = {"attention": FAST, "bilstm": {25: 150, 50: 500, 100: MISS, 200: MISS}}
+THE_OTHER_WAY = {"attention": {25: 150, 50: 500, 100: 900, 200: MISS}, "bilstm": FAST}
 
 
 def rows_like(steps: Steps, missed: Missed | None = None) -> pd.DataFrame:

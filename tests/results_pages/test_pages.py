@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -42,7 +41,7 @@ def metrics(cell: Cell, loss: float, seed: int) -> dict[str, float]:
 def put(store: Store, run: str, command: list[str], values: Mapping[Cell, Mapping[str, float]]) -> None:
     """Store the metrics of cells as those of one run."""
     for number, (cell, metric) in enumerate(values.items()):
-        common: dict[str, Any] = {"run_id": run, "time_utc": "2026-01-02T03:04:05+00:00", "machine": "a-cpu"}
+        common = {"run_id": run, "time_utc": "2026-01-02T03:04:05+00:00", "machine": "a-cpu"}
         common |= {"commit": "abc1234", "torch": "2.13.0", "digest": f"{run}-{number}", "status": "ok"}
         store.put(f"{run}-{number}", [row(**cell.columns(), **common, metric=name, value=value, unit="1")
                                       for name, value in metric.items()])  # fmt: skip

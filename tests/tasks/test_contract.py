@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from highway_bench.cell import MODES, Cell, Mode
+from highway_bench.cell import MODES, Mode
 from highway_bench.errors import BadInput
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
@@ -14,7 +14,7 @@ from highway_bench.tasks import Measurement, StepTask, tasks
 from highway_bench.tasks.modes import EXECUTION_MODES
 from tests.combinations import TASKS
 
-CELLS: dict[str, Cell] = {}
+CELLS = {}
 for cell in Plan.of("smoke", Selection(device="cpu")).cells:
     CELLS.setdefault(cell.task, cell)
 

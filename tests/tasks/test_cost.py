@@ -52,7 +52,7 @@ def test_the_network_that_is_built_has_as_many(family, dataset):
 
 def test_data_are_first_read_into_tensors_with_storage(monkeypatch):
     """A data set caches what it loads for its vocabulary; training reads the same tensors later."""
-    devices: list[str] = []
+    devices = []
 
     def vocabulary(_: CopyMemory) -> int:
         devices.append(torch.zeros(1).device.type)

@@ -26,7 +26,7 @@ TASK = tasks.get("gates")
 
 
 def trained(block: str = "highway", **changes: Any) -> Cell:
-    defaults: dict[str, Any] = {"width": 16, "depth": 3, "optimiser": "adam", "rate": 0.01, "decay": 1.0}
+    defaults = {"width": 16, "depth": 3, "optimiser": "adam", "rate": 0.01, "decay": 1.0}
     return on_digits(block, task="gates", **{**defaults, **changes})
 
 
@@ -162,7 +162,7 @@ def test_padding_does_not_count(texts, family):
 
 
 def test_a_gate_that_ends_in_a_norm_has_the_norms_bias():
-    options: dict[str, Any] = {
+    options = {
         "block_options": {"gate_bias": -4.0},
         "family_options": {"gate": "pair", "branch_norm": True},
     }

@@ -33,7 +33,7 @@ def test_forward_and_backward_are_the_cpus(block, family):
 @pytest.mark.parametrize("block", IN_DENSE)
 def test_a_replayed_graph_gives_what_eager_gives(block, phase, monkeypatch):
     """The recorded phase writes into the same tensors at each replay: note what it gave while it was recorded."""
-    given: list[torch.Tensor] = []
+    given = []
     network_of = StackStep._phase
 
     def noting(self: StackStep, network: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[], None]:

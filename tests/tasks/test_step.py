@@ -72,7 +72,7 @@ def test_tf32_is_refused_on_a_cpu(one):
 
 
 def test_every_network_sets_the_precision_of_its_cell(monkeypatch):
-    used: list[str] = []
+    used = []
     monkeypatch.setattr(from_cell, "use_precision", used.append)
     monkeypatch.setattr(from_cell, "check_dtype", lambda *_: None)
     assert step(dtype="tf32").x.dtype == torch.float32

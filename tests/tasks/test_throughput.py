@@ -18,7 +18,7 @@ from highway_bench.errors import UnknownName
 from highway_bench.families import Site, make_family
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Budget, Turns
 from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
-from highway_bench.tasks import Outcome, _timing, tasks, throughput
+from highway_bench.tasks import _timing, tasks, throughput
 from highway_bench.tasks._step import StackStep
 from highway_bench.tasks._timing import CellTimes, GroupTimes, plain_of
 from highway_bench.tasks.modes import CACHES
@@ -73,7 +73,7 @@ def raising(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def timed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Mapping[Any, Any], Mapping[Any, Any]]]:
     """What is handed to the clock: (steps, restores) of each call."""
-    calls: list[tuple[Mapping[Any, Any], Mapping[Any, Any]]] = []
+    calls = []
     real = _timing.take_turns
 
     def noted(steps: Mapping[Any, Any], budget: Any, *, restore: Mapping[Any, Any], **options: Any) -> Turns[Any]:
@@ -180,7 +180,7 @@ def test_a_process_that_dies_costs_only_its_own_samples(monkeypatch):
 
 def test_one_that_fails_drops_out_and_the_others_are_timed(timed, raising):
     cells = [quick(block) for block in ("plain", raising, "no-such-block", "highway")]
-    outcomes: dict[str, Outcome] = {outcome.cell.block: outcome for outcome in TASK.measure(cells)}
+    outcomes = {outcome.cell.block: outcome for outcome in TASK.measure(cells)}
     assert list(timed[0][0]) == [cells[0], cells[3], _timing.YARDSTICK]
     assert str(outcomes[raising].error) == "cannot run"
     assert isinstance(outcomes["no-such-block"].error, UnknownName)
@@ -192,7 +192,7 @@ def test_one_that_fails_drops_out_and_the_others_are_timed(timed, raising):
 
 
 def test_one_that_lacks_memory_beside_the_others_is_timed_after_them(monkeypatch, timed):
-    tries: list[str] = []
+    tries = []
 
     def prepare(one: Cell) -> StackStep:
         tries.append(one.block)
@@ -281,7 +281,7 @@ def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took():
 @pytest.mark.usefixtures("eager_backend")
 def test_a_compiled_group_has_a_new_cache_on_disk(monkeypatch):
     """So what compiles takes a fresh machine's time."""
-    seen: list[tuple[str | None, ...]] = []
+    seen = []
     real = throughput.first_step
 
     def caches() -> tuple[str | None, ...]:
@@ -306,7 +306,7 @@ def test_a_compiled_group_has_a_new_cache_on_disk(monkeypatch):
 @pytest.mark.parametrize(("mode", "extra"), [("eager", [("highway", 1)]), ("compile", [])])
 def test_the_first_cell_does_not_pay_for_the_process(monkeypatch, mode, extra):
     """The first step of a process takes longer, or of a block in it; a network of one layer takes that time."""
-    stepped: list[tuple[str, int]] = []
+    stepped = []
 
     def first_step(step: Any, **_: Any) -> float:
         step()
@@ -351,8 +351,8 @@ def test_processes_are_added_until_the_ratio_is_precise(monkeypatch):
 
     monkeypatch.setattr(_timing, "_take_turns", lambda works, budget, number: turns(number))
     monkeypatch.setattr(_timing, "call_in", lambda number, *_: turns(number))
-    works: Any = {plain: None, other: None}
-    options: dict[str, Any] = {"processes": 3, "most_seconds": 60.0}
+    works = {plain: None, other: None}
+    options = {"processes": 3, "most_seconds": 60.0}
     times = _timing.time_group(works, Budget(), precision=0.03, **options)
     assert (times.processes, times.precise(0.03)) == (4, True)
     assert _timing.time_group(works, Budget(), precision=0.5, **options).processes == 3

@@ -119,7 +119,7 @@ def test_what_vmap_refuses_trains_as_it_would_alone(family, options, optimiser):
 @pytest.mark.parametrize("fits", [1, 3])
 def test_a_population_that_lacks_memory_is_halved(monkeypatch, tmp_path, fits):
     """Only ``fits`` networks fit into the memory at a time."""
-    tried: list[int] = []
+    tried = []
     run = trainability.Population
 
     def population(members: list[Any]) -> Any:

@@ -42,7 +42,7 @@ class ToldLosses:
         self.network = nn.Linear(2, 2)
         self.batch_size = 4
         self.together = 1
-        self.unrepeatable: set[str] = set()
+        self.unrepeatable = set()
 
     def run(self) -> None: ...
 

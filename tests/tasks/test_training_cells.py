@@ -59,9 +59,7 @@ def test_the_best_trials_hyper_parameters_win(search):
     trials = TASK.needs(one)
 
     def chosen(*losses: float | None) -> Cell:
-        ends: dict[Cell, Ended] = {
-            trial: {"final_loss": loss, "success": 0.0} for trial, loss in zip(trials, losses, strict=True)
-        }
+        ends = {trial: {"final_loss": loss, "success": 0.0} for trial, loss in zip(trials, losses, strict=True)}
         return TASK.resolve(one, ends)
 
     def run_of(trial: Cell) -> Cell:
@@ -82,7 +80,7 @@ def test_where_nothing_is_searched_nothing_is_needed():
 def test_no_block_is_tuned_on_fewer_rates(ended):
     """A trial that ran out of time, or of memory, left no verdict: it has not diverged."""
     one = on_digits(**TUNED)
-    ends: dict[Cell, Ended] = {trial: {"final_loss": 0.2, "success": 1.0} for trial in TASK.needs(one)}
+    ends = {trial: {"final_loss": 0.2, "success": 1.0} for trial in TASK.needs(one)}
     with pytest.raises(BadInput, match=r"rate 0\.1"):
         TASK.resolve(one, {**ends, TASK.needs(one)[1]: ended})
 

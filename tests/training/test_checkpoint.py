@@ -97,7 +97,7 @@ def test_a_stopped_training_continues_with_the_next_step(tmp_path, monkeypatch, 
 
 @pytest.mark.parametrize("steps", [24, 36])
 def test_a_stopped_population_continues_with_the_next_step(tmp_path, monkeypatch, steps):
-    words: dict[str, Any] = {"optimiser": "adam", "rate": 0.01, "batch_size": 400, "evaluated": True}
+    words = {"optimiser": "adam", "rate": 0.01, "batch_size": 400, "evaluated": True}
     whole, first, second = ([training(seed=seed, **words) for seed in range(3)] for _ in range(3))
     Population(whole).run()
     file = Checkpoint(tmp_path, ["a", "b", "c"])

@@ -20,13 +20,13 @@ from highway_bench.training.recipe import Recipe
 from highway_bench.training.stacked import NotStackable, Stacked
 from tests.training.digits import training
 
-TRIALS: tuple[dict[str, Any], ...] = (
+TRIALS = (
     {"seed": 0, "rate": 0.1, "momentum": 0.9, "decay": 0.1},
     {"seed": 1, "rate": 0.02, "momentum": 0.5, "decay": 1.0, "weight_decay": 0.01},
     {"seed": 2, "rate": 0.3, "momentum": 0.0, "decay": 0.01, "weight_decay": 0.1},
 )
 
-COSINE: dict[str, Any] = {"schedule": "cosine", "warm_up": 10}
+COSINE = {"schedule": "cosine", "warm_up": 10}
 
 
 def assert_same(one: Training, other: Training, rtol: float = 1e-9) -> None:
@@ -54,7 +54,7 @@ def gentle(trial: dict[str, Any]) -> dict[str, Any]:
     return {**trial, "rate": 0.1 * trial["rate"]}
 
 
-MIXED: dict[str, list[dict[str, Any]]] = {
+MIXED = {
     "schedules": [
         {"optimiser": "adamw", "clip": 0.5, **gentle(trial), **schedule}
         for trial, schedule in zip(
@@ -141,7 +141,7 @@ def test_epochs_are_evaluated_and_last_batches_trained():
 )
 def test_other_families_and_data(family, dataset, data):
     """Generated data depend on the seed, so they differ between members."""
-    words: dict[str, Any] = {"depth": 2, "batch_size": 4, "optimiser": "adam", "rate": 0.003, "steps": 6}
+    words = {"depth": 2, "batch_size": 4, "optimiser": "adam", "rate": 0.003, "steps": 6}
     for one, other in both_ways(
         lambda: [training("pre-norm", family, dataset=dataset, data=data, seed=seed, **words) for seed in range(2)]
     ):
@@ -173,7 +173,7 @@ class Unusual(nn.Module):
             self.mask = torch.rand(3)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.map(x)
+        y = self.map(x)
         if self.trait == "draw":
             return self.other(y) + torch.rand_like(y)
         if self.trait == "write" and self.training:
@@ -282,7 +282,7 @@ def test_a_graphed_step_equals_the_eager_one(words):
 def test_a_member_says_which_operators_are_not_repeatable(monkeypatch):
     @contextmanager
     def lacking(device: torch.device) -> Iterator[set[str]]:
-        names: set[str] = set()
+        names = set()
         yield names
         names.add(f"some on {device}")
 

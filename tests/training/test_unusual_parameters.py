@@ -18,7 +18,7 @@ from highway_bench.training.stacked import NotStackable
 from tests import unusual_layers
 
 WIDTH, STEPS = 4, 10
-OPTIMISERS: tuple[dict[str, Any], ...] = (
+OPTIMISERS = (
     {"optimiser": "sgd", "rate": 0.1, "weight_decay": 0.1},
     {"optimiser": "sgd", "rate": 0.1, "momentum": 0.0, "clip": 0.1},
     {"optimiser": "adam", "rate": 0.01, "weight_decay": 0.1, "clip": 0.1},
@@ -30,7 +30,7 @@ OPTIMISERS: tuple[dict[str, Any], ...] = (
 def training(layer: str, seed: int = 0, steps: int = STEPS, **recipe: Any) -> Training:
     """The training of stem, one unusual layer and head in float64, on batches of two items."""
     torch.manual_seed(seed)
-    inner: nn.Module = getattr(unusual_layers, layer)(WIDTH)
+    inner = getattr(unusual_layers, layer)(WIDTH)
     network = cast(nn.Sequential(nn.Linear(3, WIDTH), inner, nn.Linear(WIDTH, 2)), torch.float64)
     source = torch.Generator().manual_seed(1)
     split = Split(torch.randn(12, 3, generator=source), torch.randint(0, 2, (12,), generator=source))
