@@ -1,7 +1,5 @@
 """Imports run one way: the contracts of ``[tool.importlinter]`` in pyproject.toml hold."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,15 +1,11 @@
 """What a notebook's cell defines: its key is what it does, and it travels to processes that cannot import it."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import os
 import subprocess
 import sys
 import threading
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -93,7 +89,7 @@ SAME = {
 
 
 @pytest.fixture(autouse=True)
-def neighbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def neighbour(tmp_path, monkeypatch):
     path = tmp_path / "neighbour.py"
     path.write_text("def shift(x):\n    return x + 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -101,13 +97,13 @@ def neighbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def run_cell(text: str, name: str = "__main__", file: str = "cell.py") -> dict[str, Any]:
+def run_cell(text, name="__main__", file="cell.py"):
     scope = {"__name__": name} if name else {}
     exec(compile(text, file, "exec"), scope)
     return scope
 
 
-def key(text: str = CELL, **where: str) -> str:
+def key(text=CELL, **where):
     return value_of(run_cell(text, **where)["Layer"], "Layer").key
 
 
@@ -196,7 +192,7 @@ def test_it_travels_with_all_that_its_code_looks_for(neighbour):
         assert torch.equal(found, expected)
 
 
-def outputs_there(plugin: str, reference: str) -> list[torch.Tensor]:
+def outputs_there(plugin, reference):
     """What the layer gives in another process, eager and compiled."""
     load_plugin(plugin)
     torch.manual_seed(0)

@@ -64,7 +64,7 @@ class Tables:
 
 
 @pytest.fixture(scope="module")
-def tables() -> Tables:
+def tables():
     frames, runs = [], {}
     wanted = pa.array(["trainability", "throughput", "memory"])
     for path in sorted((ROOT / "docs/data").rglob("*.parquet")):

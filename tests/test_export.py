@@ -1,9 +1,6 @@
 """Connections to take home: each file of plain torch computes what ``hb.build`` does over a user's layer."""
 
-from __future__ import annotations
-
 import ast
-from typing import Any
 
 import pytest
 import torch
@@ -27,11 +24,11 @@ CASES = [
 ]
 
 
-def make_layer(width: int) -> nn.Module:
+def make_layer(width):
     return nn.Sequential(nn.Linear(width, width), nn.Tanh())
 
 
-def names_in(state: dict[str, Any]) -> dict[str, Any]:
+def names_in(state):
     """The parameters of ``hb.build`` under the names of the plain form."""
     renamed = (("maps.transform.", "transform."), ("maps.gate.", "gate."), ("leave.module.", "leave."),
                ("update_gate.bias", "bias"), ("rms.gain", "gain"), ("leave.read.", "leave."))  # fmt: skip
@@ -40,13 +37,13 @@ def names_in(state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def exported(name: str, start: str) -> nn.Module:
+def exported(name, start):
     scope = {}
     exec(compile(plain_torch(name, depth=DEPTH, start=start), f"{name}.py", "exec"), scope)
     return scope["Stack"](make_layer, FEATURES)
 
 
-def moved(network: nn.Module) -> None:
+def moved(network):
     """Move every parameter, so that nothing that begins at 0 or 1 stays there."""
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():

@@ -1,7 +1,5 @@
 """The public names: every one can be had, editors see the same ones, and no sub-package takes a name's place."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import importlib.util

@@ -1,15 +1,10 @@
 """``nox -s gpu``: what a call runs, where the next one goes on, what is interrupted, and what lacks something."""
 
-from __future__ import annotations
-
 import dataclasses
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Sequence
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,17 +13,17 @@ from highway_bench.errors import BadInput
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Any:
+def session(tmp_path):
     return gpu_steps.Session(tmp_path, "cuda", False, "a" * 40, False)
 
 
-def fake(monkeypatch: pytest.MonkeyPatch, ends: Callable[[str, float], tuple[str, str, float]]) -> list[str]:
+def fake(monkeypatch, ends):
     """Replace commands and clock. ``ends`` gives status, reason and seconds of a command, from its name and the seconds
     that are left; the returned list has the names of the commands that ran."""
     ran = []
     now = [0.0]
 
-    def run(command: Sequence[str], log: Path, seconds: float) -> tuple[str, str]:
+    def run(command, log, seconds):
         ran.append(command[0])
         status, reason, taken = ends(command[0], seconds)
         now[0] += taken
@@ -39,11 +34,11 @@ def fake(monkeypatch: pytest.MonkeyPatch, ends: Callable[[str, float], tuple[str
     return ran
 
 
-def step(name: str, minutes: float = 1.0, **fields: Any) -> Any:
+def step(name, minutes=1.0, **fields):
     return gpu_steps.Step(name, "", lambda _: [name], minutes, **fields)
 
 
-def in_its_time(seconds: float) -> Callable[[str, float], tuple[str, str, float]]:
+def in_its_time(seconds):
     """Commands that take ``seconds``, or are interrupted."""
     return lambda _, left: (gpu.DONE, "", seconds) if left >= seconds else (gpu.CUT, "the time was up", left)
 
@@ -52,7 +47,7 @@ def test_a_call_goes_on_where_the_last_one_stopped(session, monkeypatch):
     """Nine minutes a call. The second step is interrupted and resumed; the third starts in a call of its own."""
     needed = {"first": 60.0, "long": 600.0, "whole": 500.0, "last": 10.0}
 
-    def ends(name: str, left: float) -> tuple[str, str, float]:
+    def ends(name, left):
         status, reason, taken = in_its_time(needed[name])(name, left)
         if name == "long":
             needed[name] -= taken  # what it stored
@@ -80,7 +75,7 @@ def test_a_step_that_goes_on_from_nothing_is_not_tried_for_ever(session, monkeyp
     """Each call interrupts it; two calls store a result, and the third does not."""
     rows = iter([1, 2, 2, 2])
 
-    def ends(name: str, left: float) -> tuple[str, str, float]:
+    def ends(name, left):
         with closing(sqlite3.connect(session.store)) as store, store:
             store.execute('CREATE TABLE IF NOT EXISTS "rows" (number)')
             store.execute('DELETE FROM "rows"')
@@ -122,7 +117,7 @@ def test_checkpoints_of_a_long_training_are_progress(session):
 
 
 def test_a_step_without_its_data_is_lacking(session, monkeypatch):
-    def load(_: Any) -> None:
+    def load(_):
         raise BadInput("no folder has MNIST's IDX files")
 
     monkeypatch.setattr("highway_bench.data.mnist.Mnist.load", load)
@@ -155,7 +150,7 @@ def test_a_command_is_interrupted_so_that_it_can_store(tmp_path, monkeypatch):
     stored = tmp_path / "stored"
     start = gpu.subprocess.Popen
 
-    def started(*command: Any, **options: Any) -> Any:
+    def started(*command, **options):
         """The process, once it can be interrupted."""
         process = start(*command, **options)
         while not stored.exists():

@@ -1,7 +1,5 @@
 """Importing, ``--help`` and reporting do not pay for torch. What is loaded is checked, never seconds."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -11,7 +9,7 @@ TORCH = {"torch"}
 HEAVY = TORCH | {"numpy", "pandas", "scipy", "matplotlib", "seaborn", "sklearn"}
 
 
-def loaded_by(code: str) -> set[str]:
+def loaded_by(code):
     """Top-level modules that a fresh interpreter has loaded after running ``code``."""
     script = f"{code}\nimport sys\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)

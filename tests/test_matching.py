@@ -1,7 +1,5 @@
 """Equal budgets: the highway paper's widths and totals, and that the width found is the nearest there is."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,12 +1,8 @@
 """Networks: stages and the three ways between them, what ``build`` refuses, and a published shape."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from highway_bench.architectures import architectures
 from highway_bench.blocks._parts import Copies, SumThen
@@ -54,7 +50,7 @@ def test_a_plain_layer_between_stages_has_no_connection():
     torch.testing.assert_close(between(x), torch.relu(x @ between.weight.T + between.bias))
 
 
-def carried(net: Any, x: Tensor) -> Any:
+def carried(net, x):
     return net[1].joins[0].carry(x)
 
 

@@ -1,7 +1,5 @@
 """A described network holds what the built one does."""
 
-from __future__ import annotations
-
 import pytest
 
 from highway_bench.network_summary import summarise

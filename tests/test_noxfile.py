@@ -46,7 +46,7 @@ class Session:
 
 
 @pytest.fixture(scope="module")
-def noxfile() -> Any:
+def noxfile():
     """This checkout's noxfile, which reads pyproject.toml where it is loaded."""
     spec = importlib.util.spec_from_file_location("noxfile_of_this_checkout", ROOT / "noxfile.py")
     module = importlib.util.module_from_spec(spec)
@@ -57,12 +57,12 @@ def noxfile() -> Any:
 
 
 @pytest.fixture
-def bench(noxfile: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+def bench(noxfile, tmp_path, monkeypatch, capsys):
     """Runs the session in a folder of its own, and returns its status, its commands and what it printed."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".git").mkdir()
 
-    def run(*words: str, **fails: int) -> tuple[Any, list[str], list[str]]:
+    def run(*words, **fails):
         session = Session(list(words), {name.replace("_", " "): one for name, one in fails.items()}, sys.stdout.write)
         try:
             status = noxfile.bench.func(session)
@@ -130,7 +130,7 @@ class ReleaseSession(Session):
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checkout(tmp_path, monkeypatch):
     """A repository with what a release reads, and one commit."""
     monkeypatch.chdir(tmp_path)
     for name in ("AUTHOR", "COMMITTER"):
@@ -144,7 +144,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def git(*words: str) -> str:
+def git(*words):
     return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -1,10 +1,6 @@
 """Plug-ins: by name and by file, and what workers must import."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +14,7 @@ CELL = cell_of("memory")
 
 
 @pytest.fixture
-def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def gate(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
     path = tmp_path / "plugin_gate.py"
     path.write_text(block_text("plugin-gate"))
@@ -47,7 +43,7 @@ def test_what_workers_import(gate):
 def test_block_of_a_notebook():
     """Its class travels by value; the cell run again replaces it."""
 
-    def register(power: int) -> str:
+    def register(power):
         class InMain(Block):
             factor = power
 

@@ -1,10 +1,7 @@
 """Names: kept apart, found by wildcard, read from source, and registered by other packages."""
 
-from __future__ import annotations
-
 import importlib
 from collections import OrderedDict
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +12,7 @@ from highway_bench.registry import Registry, described, load_plugin
 
 
 @pytest.fixture
-def things() -> Registry[int]:
+def things():
     things = Registry("thing")
     for number, name in enumerate(["layer-10", "layer-2", "highway", "highway-free", "plain"]):
         things.register(name, number, module=f"module_{number}")
@@ -109,10 +106,10 @@ def test_a_plug_in_s_own_clear_error_stays_as_it_is(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def pointed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Registry[int]], object]], Registry[int]]:
+def pointed(monkeypatch):
     """Makes a registry with an entry point ``mine``, whose loading calls a function of the registry."""
 
-    def registry_with(load: Callable[[Registry[int]], object]) -> Registry[int]:
+    def registry_with(load):
         things = Registry("thing", group="highway_bench.things")
         point = SimpleNamespace(name="mine", value="my_package.blocks:Mine", load=lambda: load(things))
         monkeypatch.setattr(registry, "entry_points", lambda group: [point] * (group == "highway_bench.things"))
@@ -124,7 +121,7 @@ def pointed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Registry[int
 def test_entry_points_register_at_the_first_look_up(pointed):
     loaded = []
 
-    def load(things: Registry[int]) -> None:
+    def load(things):
         loaded.append(things.names())  # a plug-in may look names up while it registers
         things.register("mine", 1, module="my_package.blocks")
 
@@ -153,7 +150,7 @@ def test_an_entry_point_s_duplicate_is_told_as_such(pointed):
 
 
 def test_the_first_line_of_a_docstring_describes_an_entry():
-    def entry() -> None:
+    def entry():
         """What it is.
 
         More of it.

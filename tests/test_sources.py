@@ -1,7 +1,5 @@
 """What a version stands for does not change without a word: neither its source nor its numbers."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

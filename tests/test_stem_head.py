@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from highway_bench.data import Data, DataSet, make_dataset
 from highway_bench.errors import BadInput
@@ -34,11 +34,11 @@ class Sentences(DataSet):
         raise NotImplementedError
 
 
-def dataset_called(name: str) -> DataSet:
+def dataset_called(name):
     return Sentences() if name == "sentences" else make_dataset(name, **LENGTHS.get(name, {}))
 
 
-def inputs_for(dataset: DataSet, batch: int) -> Tensor:
+def inputs_for(dataset, batch):
     """Inputs of the data set's kind and shape, made up."""
     if dataset.input_kind == "tokens":
         return torch.randint(1, dataset.vocabulary, (batch, *dataset.input_shape))

@@ -1,7 +1,5 @@
 """Text in a terminal: tables that are too narrow, characters that it cannot print, and those that would control it."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess
@@ -24,7 +22,7 @@ BLOCKS = TextTable(
 )
 
 
-def printed(table: TextTable, width: int) -> str:
+def printed(table, width):
     out = io.StringIO()
     print_part(table, Console(file=out, width=width))
     return out.getvalue()

@@ -1,12 +1,10 @@
 """Tuning: the trials of a seed are the published ones, the same in every arm and after a resume."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 from optuna.distributions import FloatDistribution
-from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.trial import TrialState, create_trial
 
 from highway_bench.tuning import FIGURE_1, PairedSampler, Space, draw_trials, grid_trials, new_study, winner
 
@@ -21,7 +19,7 @@ DRAWN = {  # (seed, number): rate, momentum, decay, activation, gate bias, as in
 }
 
 
-def params(trials: list[FrozenTrial]) -> list[dict[str, object]]:
+def params(trials):
     return [trial.params for trial in trials]
 
 

@@ -1,7 +1,5 @@
 """What lets the package run with other versions: torch's internals in one module, and bounds that are run."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -93,32 +93,32 @@ class Reading(nn.Linear):
         return super().forward(x) if float(x.detach().sum()) > -1e30 else x
 
 
-def reading(width: int) -> nn.Module:
+def reading(width):
     """What vmap refuses."""
     return Reading(width, width)
 
 
-def late(width: int) -> nn.Module:
+def late(width):
     """A choosy layer of which one part has its first gradient later than the other."""
     return Choosy(width, taken=1)
 
 
-def spectral(width: int) -> nn.Module:
+def spectral(width):
     """A weight over its largest singular value, which every training step estimates further."""
     return nn.Sequential(parametrizations.spectral_norm(nn.Linear(width, width)), nn.ReLU())
 
 
-def orthogonal(width: int) -> nn.Module:
+def orthogonal(width):
     """An orthogonal weight."""
     return nn.Sequential(parametrizations.orthogonal(nn.Linear(width, width)), nn.ReLU())
 
 
-def normed(width: int) -> nn.Module:
+def normed(width):
     """A weight with lengths and directions of its own."""
     return nn.Sequential(parametrizations.weight_norm(nn.Linear(width, width)), nn.ReLU())
 
 
-def normed_classic(width: int) -> nn.Module:
+def normed_classic(width):
     """The same as torch had it before parametrisations."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)

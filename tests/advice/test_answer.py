@@ -1,12 +1,8 @@
 """What an advice says, from given losses and costs."""
 
-from __future__ import annotations
-
 import json
 import math
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -23,7 +19,6 @@ from highway_bench.studies.advice.before_training import Cost, step_ratio
 from highway_bench.studies.advice.finals import QualityVerdict, judged
 from highway_bench.studies.advice.request import Connection
 
-Losses = Mapping[Connection, Sequence[float | None]]
 PRE = Connection("pre-norm", "depth-aware")
 GATE = Connection("highway", "published")
 SUM = Connection("residual", "depth-aware")
@@ -38,11 +33,11 @@ ABOUT = {
 }
 
 
-def cost(ratio: float, by: float = 1.02) -> Cost:
+def cost(ratio, by=1.02):
     return Cost(IntervalEstimate(ratio, ratio / by, ratio * by, 3), 1000.0)
 
 
-def advise(losses: Losses, costs: Mapping[Connection, Cost] | None = None, **words: Any) -> Advice:
+def advise(losses, costs=None, **words):
     results = [
         ConnectionResult(
             name,
@@ -61,7 +56,7 @@ def advise(losses: Losses, costs: Mapping[Connection, Cost] | None = None, **wor
     return Advice(ABOUT, results, quality, list(losses), (10, 30, 90), 48, [], Path("store.sqlite"))
 
 
-def spread(mean: float, by: float = 0.01) -> list[float]:
+def spread(mean, by=0.01):
     return [mean * (1 + by * (-1) ** seed) for seed in range(6)]
 
 
@@ -165,7 +160,7 @@ def test_how_a_connection_is_built_in_a_layer_of_ones_own():
     assert "(4L)^−¼" in text
 
 
-def own_layer(width: int) -> nn.Module:
+def own_layer(width):
     return nn.Sequential(nn.Linear(width, width), nn.Tanh())
 
 

@@ -1,7 +1,5 @@
 """How minutes become steps, connections and seeds: predictions stay within the time."""
 
-from __future__ import annotations
-
 import pytest
 
 from highway_bench.errors import BadInput
@@ -11,7 +9,7 @@ from highway_bench.studies.advice.budget import LEAST_KEPT, Pace, halving_plan, 
 RATIOS = [1.0, 1.4, 1.6, 1.1, 1.2, 1.3, 1.05, *[1.5] * 28]
 
 
-def pace(step: float) -> Pace:
+def pace(step):
     return Pace(step, 0.5, 6.0)
 
 

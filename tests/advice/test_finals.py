@@ -1,7 +1,5 @@
 """Verdicts on given losses: take, equal, undecided, none; paired t tests, corrected by Holm."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,7 @@ BASE = np.exp(np.random.default_rng(0).normal(0, 0.3, SEEDS))  # what the seeds 
 NOISE = np.random.default_rng(1).normal(0, 0.02, (3, SEEDS))
 
 
-def losses(**factors: float) -> dict[str, list[float | None]]:
+def losses(**factors):
     return {
         name: list(BASE * factor * np.exp(noise)) for (name, factor), noise in zip(factors.items(), NOISE, strict=False)
     }

@@ -11,14 +11,12 @@ from highway_bench.cell import Cell
 from highway_bench.studies.advice.before_training import at_start, start_cells
 from highway_bench.studies.advice.budget import HalvingPlan
 from highway_bench.studies.advice.halving import Halving
-from highway_bench.studies.advice.request import AdviceRequest
 from highway_bench.tasks import tasks
 
-Ask = Callable[..., AdviceRequest]
 ENDED = {"budget_mismatch": 0.0}
 
 
-def loss_of(cell: Cell) -> float | None:
+def loss_of(cell):
     """The later a block in the alphabet, the better; the best rate is 0.03, 3 diverges, and plain never has a loss."""
     if cell.block == "plain" or cell.recipe["rate"] > 1:
         return None
@@ -45,7 +43,7 @@ class GivenCells:
 
 
 @pytest.fixture
-def ended(ask: Ask) -> Halving:
+def ended(ask):
     request, given = ask(block=("*",)), GivenCells(loss_of)
     plan = HalvingPlan(len(request.connections), 90, 3, 2)
     halving = Halving(request, request.connections, plan, given)

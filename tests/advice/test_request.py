@@ -1,7 +1,5 @@
 """Requests: layers that can be joined, data by the layer's kind or by name, a loss of one's own, and bad input."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import os

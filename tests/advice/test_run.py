@@ -1,23 +1,18 @@
 """Whole advices of tiny networks: the same answer again without measuring, and after an interruption."""
 
-from __future__ import annotations
-
 import itertools
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import rows_of
 from highway_bench.report.choice.columns import typed
 from highway_bench.report.choice.ranking import ranking
 from highway_bench.results import Store
-from highway_bench.studies.advice.answer import Advice, Learning
+from highway_bench.studies.advice.answer import Learning
 from highway_bench.studies.advice.budget import HalvingPlan, halving_plan
 from highway_bench.studies.advice.finals import FinalRuns, QualityVerdict
 from highway_bench.studies.advice.measured import MeasuredCells
@@ -28,15 +23,13 @@ from highway_bench.studies.advice.run import PACE_STEPS, advise
 WORDS = {"depth": 2, "minutes": 2.0, "width": 8, "batch_size": 16, "data": "digits", "workers": 1}
 PLAN = "highway_bench.studies.advice.run.halving_plan"
 
-Run = Callable[..., tuple[Advice, Any]]
-
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, inline: Callable[..., Any], brief: None) -> Run:
+def run(tmp_path_factory, inline, brief):
     """An advice and the engine that measured it; advices of this module share a folder."""
     shared = tmp_path_factory.mktemp("advice")
 
-    def make(layer: str = "dense", most: float = float("inf"), **changes: Any) -> tuple[Advice, Any]:
+    def make(layer="dense", most=float("inf"), **changes):
         engine = inline(most=most)
         return advise(layer, **WORDS | {"block": "plain", "out": shared, "engine": engine} | changes), engine
 
@@ -44,7 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, inline: Callable[..., Any], br
 
 
 @pytest.fixture(scope="module")
-def first(run: Run) -> tuple[Advice, Any]:
+def first(run):
     return run()
 
 
@@ -97,7 +90,7 @@ def test_rows_have_the_losses_of_the_finals_and_the_places_of_the_advice(first):
 def test_a_seed_that_failed_says_nothing_about_its_network(run, first, monkeypatch):
     finals, value = FinalRuns.at_rates, MeasuredCells.value
 
-    def one_fails(self: FinalRuns, *words: Any) -> Any:
+    def one_fails(self, *words):
         runs = finals(self, *words)
         cell = list(runs.values())[-1][0]
         self.halving.measured.failures[cell] = "timeout: after 1 s"
@@ -118,7 +111,7 @@ def test_the_better_of_two_rates_counts_for_a_finalist(run, tmp_path, monkeypatc
     """The higher its rate, the lower the loss of plain; but at 1 every run of the finals diverges."""
     value = MeasuredCells.value
 
-    def unstable(self: MeasuredCells, cell: Cell, metric: str) -> float | None:
+    def unstable(self, cell, metric):
         if cell.block != "plain" or metric != "final_loss":
             return value(self, cell, metric)
         rate = cell.recipe["rate"]
@@ -136,7 +129,7 @@ def test_the_better_of_two_rates_counts_for_a_finalist(run, tmp_path, monkeypatc
 
 @pytest.mark.slow
 def test_an_interrupted_advice_goes_on(run, tmp_path):
-    def stored() -> set[str]:
+    def stored():
         (file,) = tmp_path.glob("*/store.sqlite")
         with Store(file, read_only=True) as store:
             return set(store.digests())
@@ -165,7 +158,7 @@ def test_a_pace_that_was_too_slow_is_measured_again(run, tmp_path, monkeypatch, 
     """The minutes are checked with the pace, so that no costs are measured for nothing, and again with the costs."""
     calls = itertools.count(1)
 
-    def refuse(*words: Any) -> Any:
+    def refuse(*words):
         if next(calls) % check == 0:
             raise BadInput("too few")
         return halving_plan(*words)

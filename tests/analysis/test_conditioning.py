@@ -1,23 +1,21 @@
 """Jacobians of functions whose singular values are known."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from highway_bench.analysis.conditioning import gains, jacobian, line_gradients, neighbour_correlation, spectrum
 
 WIDTH = 24
 
 
-def source() -> torch.Generator:
+def source():
     return torch.Generator().manual_seed(3)
 
 
-def orthogonal(gain: float, depth: int) -> nn.Sequential:
+def orthogonal(gain, depth):
     layers = [nn.Linear(WIDTH, WIDTH).double() for _ in range(depth)]
     for layer in layers:
         nn.init.orthogonal_(layer.weight, gain=gain)
@@ -40,7 +38,7 @@ def test_an_orthogonal_linear_stack_stretches_all_directions_alike(gain):
 def test_rows_are_outputs_as_torch_has_them():
     weight = torch.randn(6, 6, dtype=torch.float64)
 
-    def function(x: Tensor) -> Tensor:
+    def function(x):
         return torch.tanh(x.flatten(1) @ weight).view_as(x)
 
     x = torch.randn(1, 2, 3, dtype=torch.float64)

@@ -1,17 +1,14 @@
 """Gate activity: shares, class means and sparsity against hand-made gates."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from torch import Tensor
 
 from highway_bench.analysis.gate_statistics import Activity, ExampleSparsity, gate_state, sparsity
 
 
-def met(values: Tensor, classes: Tensor | None = None, batch: int = 3) -> Activity:
+def met(values, classes=None, batch=3):
     """The activity of (items, places, units), met in batches."""
     activity = Activity(classes)
     for part in values.split(batch):

@@ -1,34 +1,31 @@
 """Depth mixing against closed forms of the connections, and against sums that must hold for any of them."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from highway_bench.analysis.mixing import DepthMixing, depth_mixing
+from highway_bench.analysis.mixing import depth_mixing
 from highway_bench.families import make_family
-from highway_bench.network import Stack, build
+from highway_bench.network import build
 from tests.combinations import FEW, combinations
 
 WIDTH, DEPTH = 8, 4
 NOT_LINEAR = ("gru-gate", "gated-residual")  # a branch is squashed by tanh; what a branch reads is a mean of norms
 
 
-def stack_of(block: str, family: str = "dense", **options: Any) -> tuple[Stack, Tensor]:
+def stack_of(block, family="dense", **options):
     stack = build(block, family, width=WIDTH, depth=DEPTH, block_options=options, seed=2).double().eval()
     source = torch.Generator().manual_seed(3)
     return stack, make_family(family).example(3, WIDTH, seq_len=5, generator=source).double()
 
 
-def mixing_of(stack: Stack, x: Tensor) -> DepthMixing:
+def mixing_of(stack, x):
     return depth_mixing(stack, lambda: stack(x))
 
 
-def matrix(rows: list[list[float]]) -> list[float]:
+def matrix(rows):
     return [value for row in rows for value in row]
 
 

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from highway_bench.analysis.signal import (
     Departure,
-    SignalProfile,
     correlations,
     cosines,
     departure,
@@ -25,7 +24,7 @@ from highway_bench.analysis.signal import (
 WIDTH, DEPTH, BATCH = 64, 12, 256
 
 
-def linear_stack(gain: float, width: int = WIDTH, depth: int = DEPTH) -> list[nn.Linear]:
+def linear_stack(gain, width=WIDTH, depth=DEPTH):
     """Orthogonal maps times ``gain``, without biases, float64."""
     layers = [nn.Linear(width, width, bias=False).double() for _ in range(depth)]
     for layer in layers:
@@ -33,7 +32,7 @@ def linear_stack(gain: float, width: int = WIDTH, depth: int = DEPTH) -> list[nn
     return layers
 
 
-def profiled(layers: list[nn.Module], x: Tensor, cotangent: Tensor | None = None) -> SignalProfile:
+def profiled(layers, x, cotangent=None):
     v = torch.randn_like(x) if cotangent is None else cotangent
     return profile([[layer] for layer in layers], lambda: (nn.Sequential(*layers)(x) * v).sum(), len(x))
 

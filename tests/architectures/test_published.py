@@ -1,13 +1,8 @@
 """The published networks: what they hold and cost, where their layers stand, what they refuse, and their cells."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from highway_bench.architectures import architectures
 from highway_bench.blocks import blocks
@@ -46,7 +41,7 @@ NETS = {
 }
 
 
-def family_of(architecture: str, options: Mapping[str, Any]) -> Any:
+def family_of(architecture, options):
     convolutions = "conv" if architecture in ("conv-highway", "vgg") else "conv-pair"
     return make_family("dense" if architecture == "stemless" else convolutions, **options)
 
@@ -97,11 +92,11 @@ def test_every_block_fills_every_architecture(name, block):
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in network.parameters())
 
 
-def sides(network: nn.Module, inputs: tuple[int, ...]) -> list[tuple[int, int]]:
+def sides(network, inputs):
     """(layers with the block, pixels a side) of each stack, in order."""
     seen = []
 
-    def note(stack: nn.Module, args: tuple[Tensor, ...], y: Tensor) -> None:
+    def note(stack, args, y):
         seen.append((len(stack.joins), y.shape[-1]))
 
     for part in network.modules():

@@ -1,7 +1,5 @@
 """Networks of series: a layer through time, an answer at the last step, and what they refuse."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -16,7 +14,7 @@ STEPS, WIDTH = 5, 8
 TANH = make_family("dense", activation="tanh")
 
 
-def network(block: str, steps: int = STEPS) -> torch.nn.Module:
+def network(block, steps=STEPS):
     return THROUGH_TIME.build(block, TANH, width=WIDTH, depth=steps, inputs=(steps, 2), seed=1)
 
 

@@ -3,11 +3,8 @@
 What each value may be is tested where it is checked.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -142,7 +139,7 @@ RUN = "--profile smoke --store store.sqlite"  # the last --store counts
 
 
 @pytest.fixture
-def around(here: Path) -> Path:
+def around(here):
     """What the cases refer to."""
     (here / "bad_layers.py").write_text(LAYERS)
     (here / "broken.py").write_text("1 / 0\n")
@@ -201,7 +198,7 @@ def test_message_of_several_lines_is_one(invoke, here):
 def test_bugs_show_themselves(invoke, monkeypatch):
     """Only errors that a user can mend are one line; any other keeps its traceback."""
 
-    def broken(section: str) -> None:
+    def broken(section):
         raise KeyError(section)
 
     monkeypatch.setattr("highway_bench.catalogue.catalogue", broken)

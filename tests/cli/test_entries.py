@@ -1,7 +1,5 @@
 """``list``, ``show``, ``data`` and ``check``: what can be measured, for people and for programs."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,14 +1,11 @@
 """Help: an example for every command, and nothing heavy loaded for it."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -19,14 +16,14 @@ from highway_bench.cli import app
 from highway_bench.cli.run import run
 
 
-def commands(group: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+def commands(group, path=()):
     found = [path]
     for name, command in getattr(group, "commands", {}).items():
         found += commands(command, (*path, name))
     return found
 
 
-def examples(command: Any) -> list[str]:
+def examples(command):
     """What the help of ``command`` and of those in it shows behind 'Example: highway-bench'."""
     inner = getattr(command, "commands", {}).values()
     own = (command.epilog or "").partition("Example: highway-bench ")[2]

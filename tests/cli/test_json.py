@@ -4,11 +4,8 @@
 ``JSON_SCHEMA``. A new key is only added there.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -35,12 +32,12 @@ KINDS = {bool: "flag", int: "number", float: "number", str: "string", dict: "obj
 WITHOUT_JSON = {"serve"}  # runs until it is interrupted
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value):
     """What JSON calls a value; a flag is no number."""
     return KINDS.get(type(value), "null")
 
 
-def departures(value: Any, contract: Any, where: str = "") -> list[str]:
+def departures(value, contract, where=""):
     """Where ``value`` is not as ``contract`` says; in a list, each element is."""
     if isinstance(contract, list):
         if not isinstance(value, list):
@@ -58,7 +55,7 @@ def departures(value: Any, contract: Any, where: str = "") -> list[str]:
 
 
 @pytest.fixture
-def reproduced(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def reproduced(here, monkeypatch):
     """A reproduction that was measured already."""
     inits = reproductions.get("inits")
     finding = inits.claims(Request())[0].judge(pd.DataFrame(columns=[*inits.by, "success"]))
@@ -84,7 +81,7 @@ def test_every_command_is_there_and_prints_json(leaf):
 
 
 def test_a_result_is_printed_in_one_form_alone(capsys):
-    def not_asked_for() -> Any:
+    def not_asked_for():
         pytest.fail("the other form is not asked for")
         yield
 

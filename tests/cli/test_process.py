@@ -1,7 +1,5 @@
 """Commands as processes: what only a process can show — Ctrl-C, a closed pipe, a plug-in that reaches its workers."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -72,7 +70,7 @@ def test_ctrl_c(here):
     assert measured("store.sqlite")
 
 
-def measured(path: str) -> int:
+def measured(path):
     if not Path(path).is_file():
         return 0
     try:

@@ -1,10 +1,7 @@
 """``results prune`` removes the rows of a cell's older source, and nothing else."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +9,7 @@ from highway_bench.results import Store, row
 from tests.inline_engine import cell_of
 
 
-def put(store: Store, digest: str, day: int, *, block: str = "plain", machine: str = "cpu-a-2c") -> None:
+def put(store, digest, day, *, block="plain", machine="cpu-a-2c"):
     """Two rows of the cell of ``block`` on a machine, measured on a day under the digest of that day's source."""
     cell = cell_of("cost", block=block)
     shared = cell.columns() | {"digest": digest, "machine": machine, "status": "ok", "time_utc": f"2026-01-0{day}"}
@@ -20,7 +17,7 @@ def put(store: Store, digest: str, day: int, *, block: str = "plain", machine: s
 
 
 @pytest.fixture
-def pruned(here: Path) -> Path:
+def pruned(here):
     """A store with two older digests and five that a report shows."""
     path = here / "s.sqlite"
     with Store(path) as store:
@@ -36,7 +33,7 @@ def pruned(here: Path) -> Path:
     return path
 
 
-def stored(path: Path) -> dict[str, int]:
+def stored(path):
     with Store(path, read_only=True) as store:
         assert store.problems() == []
         assert list(store.runs()) == ["last"]

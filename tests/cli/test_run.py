@@ -1,14 +1,11 @@
 """``run``: measured, resumed, strict; then ``report`` and ``results`` on what it left."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -149,7 +146,7 @@ def test_status_of_odd_values(store, invoke):
 
 
 def test_interrupt_says_where_results_are(invoke, monkeypatch):
-    def interrupted(*_: Any, **__: Any) -> None:
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("highway_bench.plan.plan.Plan.run", interrupted)

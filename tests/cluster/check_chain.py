@@ -1,8 +1,6 @@
 """A chain of killed nodes, and of commands killed with them: no finished cell is lost, none is measured
 again."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 

@@ -1,21 +1,15 @@
 """The Ray engine gives what the local one gives: the same rows, losses bit for bit, from the command's own source."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 import highway_bench as hb
-from highway_bench.cell import Cell
 from highway_bench.execution.engines.cluster import RayEngine
 from highway_bench.execution.job import Ended
-from highway_bench.execution.runner import Summary
 from highway_bench.plan.grid import Grid, Sizes
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import Profile
@@ -26,8 +20,6 @@ from tests.cluster.conftest import add_node
 from tests.execution.processes import wait_until
 from tests.inline_engine import job_of
 
-MakeCell = Callable[..., Cell]
-Run = Callable[..., Summary]
 OF_A_RUN = ("run_id", "time_utc")  # columns that differ from run to run
 ENDS = ["measure", "raise", "kill", "exit", "leave", "not-finite", "skip", "measure"]
 LAYER = """
@@ -48,7 +40,7 @@ class Layer(nn.Module):
 RECIPE = {"optimiser": "sgd", "rate": 0.1, "momentum": 0.9, "decay": 1.0, "steps": 5, "threshold": 0.1}
 
 
-def rows_in(store: Store) -> list[dict[str, Any]]:
+def rows_in(store):
     rows = [{name: value for name, value in row.items() if name not in OF_A_RUN} for row in store.rows()]
     return sorted(rows, key=lambda row: (row["digest"], row["metric"], row["index"], row["axis"]))
 

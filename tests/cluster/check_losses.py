@@ -1,34 +1,25 @@
 """A node is killed in mid-run, or the command is: every cell is done, none twice, and training goes on where it was."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from highway_bench.cell import Cell
-from highway_bench.execution.runner import Summary
 from highway_bench.provenance.machine import identity
 from highway_bench.results import Store
 from tests.cluster.conftest import PLUGINS, add_node, kill, losing
 from tests.execution.processes import is_alive, run_apart, wait_until, workers_in, write_cells
 
-MakeCell = Callable[..., Cell]
-Run = Callable[..., Summary]
 NO_NODE = {"the cluster has lost every node that could run it"}
 
 
-def words_in(log: Path) -> list[list[str]]:
+def words_in(log):
     return [line.split() for line in log.read_text(encoding="utf-8").splitlines()]
 
 
-def messages(store: Store, **filters: Any) -> set[str]:
+def messages(store, **filters):
     return {row["message"] for row in store.rows(status="crashed", **filters)}
 
 
@@ -65,7 +56,7 @@ def test_training_goes_on_after_its_node_is_lost(cluster, run, store, cell, log)
     nodes = {name: add_node(cluster, name, num_cpus=1) for name in ("c", "d")}
     folder = store.path.with_name(f"{store.path.name}.checkpoints")
 
-    def one_that_trains() -> Any:
+    def one_that_trains():
         return nodes.pop(next(name for _, _, name in words_in(log) if name in nodes))
 
     with losing(cluster, one_that_trains, lambda: len(list(folder.glob("*.checkpoint"))) == 6):

@@ -1,13 +1,9 @@
 """What cannot work is one line and exit status 2, before anything is measured."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -23,10 +19,10 @@ RUN = ("run", "cost", "--profile", "smoke", "--family", "dense", "--block", "pla
 
 
 @pytest.fixture
-def command(ray_environment: None, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def command(ray_environment, tmp_path):
     """Gives a command further words, and changes its environment; ``None`` takes a variable out."""
 
-    def run(*words: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
+    def run(*words, **changes):
         given = {name: value for name, value in (environment() | changes).items() if value is not None}
         line = [sys.executable, "-m", "highway_bench", *RUN, *words]
         return subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, env=given, timeout=600)
@@ -34,7 +30,7 @@ def command(ray_environment: None, tmp_path: Path) -> Callable[..., subprocess.C
     return run
 
 
-def refusal(done: subprocess.CompletedProcess[str]) -> str:
+def refusal(done):
     """The one line with which a command was refused."""
     lines = [
         line for line in done.stderr.splitlines() if not re.match(r"\[20[-0-9]+ ", line)

@@ -4,8 +4,6 @@ Each of them runs in a network namespace that has only the loopback device. Else
 that this machine has in its network.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -19,7 +17,7 @@ NAMESPACES = (["unshare", "-n"], ["unshare", "-rn"])  # as root, and in a namesp
 
 
 @pytest.fixture(scope="module")
-def namespace() -> list[str]:
+def namespace():
     """The command that creates a network namespace; the tests are skipped where none can be created."""
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed: pip install -e .[cluster]")

@@ -1,17 +1,13 @@
 """What a job reserves on a cluster, and what Ray's errors say in one line: without Ray, on nodes that are described."""
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from highway_bench.execution.engines import cluster
 from highway_bench.execution.engines._nodes import ClusterNode, first_line
 from highway_bench.execution.engines.cluster import Placement, RayEngine
-from highway_bench.execution.job import Job
 from highway_bench.provenance import identity
 from tests.inline_engine import cell_of, job_of
 
@@ -19,7 +15,7 @@ GIB = 2**30
 
 
 @pytest.fixture
-def engine() -> RayEngine:
+def engine():
     """On a node of 2 cores and 8 GiB, and one of 4 cores and 4 GiB."""
     one = RayEngine()
     one._nodes = [
@@ -29,7 +25,7 @@ def engine() -> RayEngine:
     return one
 
 
-def job(size: int = 0, **changes: Any) -> Job:
+def job(size=0, **changes):
     return job_of(cell_of("trainability"), bytes=size, **changes)
 
 
@@ -50,7 +46,7 @@ def test_a_job_leaves_no_events_on_the_first_node(engine, monkeypatch):
     """Ray would keep them in memory, for a dashboard that is not there."""
     given = {}
 
-    def options(**options: object) -> SimpleNamespace:
+    def options(**options):
         given.update(options)
         return SimpleNamespace(remote=lambda *sent: "stream")
 

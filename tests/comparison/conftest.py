@@ -6,7 +6,6 @@ import math
 import random
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
 import pytest
 
@@ -66,7 +65,7 @@ class FormulaEngine(FakeEngine):
         return CellResult(index=index, status=Status.FAILED, message="out of ideas", identity=identity("cpu"))
 
 
-def tiny() -> Protocol:
+def tiny():
     cells = [
         cell_of(
             "trainability",
@@ -83,14 +82,14 @@ def tiny() -> Protocol:
 
 
 @pytest.fixture
-def part(monkeypatch: pytest.MonkeyPatch) -> str:
+def part(monkeypatch):
     """The name of the tiny part."""
     monkeypatch.setitem(protocol.PARTS, "tiny", tiny)
     return "tiny"
 
 
 @pytest.fixture(scope="module")
-def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def committed(tmp_path_factory):
     """A folder of committed rows of the tiny part."""
     path = tmp_path_factory.mktemp("committed")
     Trainer(path / "store.sqlite", FormulaEngine()).train(tiny().pending)
@@ -100,7 +99,7 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def my_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def my_gate(tmp_path, monkeypatch):
     """The file of a block of the user's own."""
     monkeypatch.syspath_prepend(str(tmp_path))
     path = tmp_path / "my_gate.py"

@@ -1,7 +1,5 @@
 """Intervals and standings of two connections, against published and hand-computed values."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -18,7 +16,7 @@ from highway_bench.studies.comparison.contrasts import (
 )
 
 
-def runs(losses: list[float], successes: int | None = None, block: str = "other") -> pd.DataFrame:
+def runs(losses, successes=None, block="other"):
     count = len(losses) if successes is None else successes
     rows = [
         {"block": block, "seed": seed, "loss": loss, "success": float(seed < count)} for seed, loss in enumerate(losses)

@@ -1,19 +1,13 @@
 """Which rows are finals."""
 
-from __future__ import annotations
-
 import json
 import math
-from typing import Any
 
-import pandas as pd
-
-from highway_bench.results import Row
 from highway_bench.studies.comparison.finals import finals
 from tests.rows import cell, frame_of, training
 
 
-def final(seed: int = 0, rate: float = 0.1, loss: float | None = 0.1, **values: Any) -> list[Row]:
+def final(seed=0, rate=0.1, loss=0.1, **values):
     """The rows of one training."""
     recipe = {"steps": 4, "rate": rate, "own_rate": True, **values.pop("recipe", {})}
     common = {"dataset": "digits", "start": "published", "seed": seed, "recipe": recipe}
@@ -21,7 +15,7 @@ def final(seed: int = 0, rate: float = 0.1, loss: float | None = 0.1, **values: 
     return [row | values for row in training(cell(task, "highway", "dense", 10, **common), loss, rate=rate)]
 
 
-def frame(*trainings: list[Row]) -> pd.DataFrame:
+def frame(*trainings):
     return frame_of([one for rows in trainings for one in rows])
 
 

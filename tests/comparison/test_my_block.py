@@ -1,11 +1,7 @@
 """``compare-my-block``: the check first, then the block and its ranks; one line where nothing can be compared."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,18 +12,17 @@ from highway_bench.cli.decide import comparison
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import engines
 from highway_bench.plan.settings import FRESH_SEEDS
-from highway_bench.studies.comparison.my_block import BlockComparison, ReferenceDisagrees, compare_my_block
+from highway_bench.studies.comparison.my_block import ReferenceDisagrees, compare_my_block
 from tests.comparison.conftest import FormulaEngine
 
 LOSSES = {"pre-norm": 0.1, "my-gate": 0.12}
-Compare = Callable[..., BlockComparison]
 
 
 @pytest.fixture
-def compare(my_gate: str, part: str, committed: Path, tmp_path: Path) -> Compare:
+def compare(my_gate, part, committed, tmp_path):
     """Compares the user's block by an engine; further words are options."""
 
-    def run(engine: FormulaEngine, file: str = my_gate, **options: Any) -> BlockComparison:
+    def run(engine, file=my_gate, **options):
         given = {"part": part, "rows": committed, "store": tmp_path / "mine.sqlite", "engine": engine} | options
         return compare_my_block(file, **given)
 

@@ -1,10 +1,6 @@
 """Code: which files are its text, how they are split, and that the texts of two Pythons do not mix."""
 
-from __future__ import annotations
-
 import platform
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -25,14 +21,12 @@ from highway_bench.plan.selection import Selection
 from highway_bench.tasks.from_cell import pinned
 from tests.cells import cell
 
-MakeLibrary = Callable[..., Path]
-
 
 @pytest.fixture
-def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeLibrary:
+def library(tmp_path, monkeypatch):
     """Makes a small standard library, that of the running Python from then on."""
 
-    def make(name: str, *others: str) -> Path:
+    def make(name, *others):
         folder = tmp_path / name
         files = [*(f"module_{number}.py" for number in range(30)), *others]
         for number, file in enumerate(files):

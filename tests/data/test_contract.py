@@ -1,14 +1,11 @@
 """What holds for every registered data set, whatever it holds."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
 import torch
-from torch import Tensor
 
-from highway_bench.data import Data, DataSet, datasets, make_dataset
+from highway_bench.data import Data, datasets, make_dataset
 from highway_bench.errors import BadInput
 
 # Every set by its defaults, and options that reach further parts of it. With every training word known and nothing
@@ -23,7 +20,7 @@ CASES = [(name, {}) for name in datasets] + list(VARIANTS.items())
 
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: case[0] + ("*" if case[1] else ""))
-def dataset(request: pytest.FixtureRequest) -> DataSet:
+def dataset(request):
     """All tests of one set run after each other, because two generated sets at most are kept."""
     name, options = request.param
     needed = [option for option, default in datasets.get(name).options.items() if default is dataclasses.MISSING]
@@ -35,16 +32,16 @@ def dataset(request: pytest.FixtureRequest) -> DataSet:
     return made
 
 
-def rows(inputs: Tensor) -> set[bytes]:
+def rows(inputs):
     return {row.tobytes() for row in inputs.numpy()}
 
 
-def by_place(targets: Tensor) -> Tensor:
+def by_place(targets):
     """Targets as (items, places): one place for a class."""
     return targets.reshape(len(targets), -1)
 
 
-def shares(targets: Tensor, outputs: int) -> Tensor:
+def shares(targets, outputs):
     """Share of every answer at every place, (places, outputs); 0 where nothing is asked for."""
     return torch.stack(
         [

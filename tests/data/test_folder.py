@@ -1,7 +1,5 @@
 """Where data are looked for."""
 
-from __future__ import annotations
-
 import pytest
 
 from highway_bench.data import cache_folder, data_folder

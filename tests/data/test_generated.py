@@ -1,12 +1,9 @@
 """Generated sequence problems: their definitions, checked item by item."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
 from highway_bench.data import adding, copy_memory, make_dataset, recall
-from highway_bench.data.base import Data
 
 MAKERS = {"adding": adding._generate, "copy": copy_memory._generate, "recall": recall._generate}
 
@@ -27,7 +24,7 @@ def test_the_test_part_does_not_hang_on_the_training_parts_size(name):
     assert torch.equal(few.inputs, many.inputs)
 
 
-def tensors(data: Data) -> list[torch.Tensor]:
+def tensors(data):
     return [tensor for split in data for tensor in split]
 
 

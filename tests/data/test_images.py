@@ -1,16 +1,11 @@
 """Images of digits: those of packages, IDX files, and MNIST, without a network and without the real files where that
 can be."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import struct
 from functools import partial
-from pathlib import Path
-from typing import Any
 from urllib.error import URLError
-from urllib.request import Request
 
 import numpy as np
 import pytest
@@ -30,7 +25,7 @@ LABELS = np.array([3, 1, 2], np.uint8)
 
 
 @pytest.fixture
-def small(nowhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def small(nowhere, tmp_path, monkeypatch):
     """The data folder, and an MNIST of three images a part in place of the real one."""
     sums = (md5_of(part) for part in (IMAGES, LABELS, IMAGES[:2], LABELS[:2]))
     monkeypatch.setattr(_mnist_files, "SUMS", dict(zip(SUMS, sums, strict=True)))
@@ -38,13 +33,13 @@ def small(nowhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return tmp_path
 
 
-def write_idx(array: np.ndarray, path: Path) -> None:
+def write_idx(array, path):
     path.parent.mkdir(parents=True, exist_ok=True)
     contents = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape) + array.tobytes()
     path.write_bytes(gzip.compress(contents) if path.suffix == ".gz" else contents)
 
 
-def write_small(folder: Path, name: str, *, transposed: bool = False) -> None:
+def write_small(folder, name, *, transposed=False):
     """Write the small MNIST; ``name`` has a place for the part, the kind and the number of axes."""
     for part, rows in (("train", 3), ("test" if "emnist" in name else "t10k", 2)):
         shown = IMAGES.swapaxes(1, 2) if transposed else IMAGES
@@ -52,7 +47,7 @@ def write_small(folder: Path, name: str, *, transposed: bool = False) -> None:
         write_idx(LABELS[:rows], folder / name.format(part, "labels", 1))
 
 
-def write_tables(folder: Path, *, header: bool, suffix: str = "") -> None:
+def write_tables(folder, *, header, suffix=""):
     for part, rows in (("train", 3), ("test", 2)):
         lines = [",".join(map(str, [LABELS[row], *IMAGES[row].flatten()])) for row in range(rows)]
         text = "\n".join(([",".join(["label", *(f"p{n}" for n in range(784))])] if header else []) + lines).encode()
@@ -105,7 +100,7 @@ def test_the_counts_that_chance_is_computed_from():
 def test_without_files_and_network_one_line_says_what_to_do(nowhere, monkeypatch):
     asked = []
 
-    def fail(request: Request, **_: Any) -> None:
+    def fail(request, **_):
         asked.append(request.full_url)
         raise URLError("Name or service not known")
 
@@ -118,7 +113,7 @@ def test_without_files_and_network_one_line_says_what_to_do(nowhere, monkeypatch
     assert "HIGHWAY_BENCH_DATA" in str(caught.value)
 
 
-def table(counts: tuple[int, ...], value: int) -> tuple[np.ndarray, np.ndarray]:
+def table(counts, value):
     """Made images, all of one value, with the given counts of digits; labels are strings, as OpenML's are."""
     labels = np.repeat(np.arange(10), counts)
     return np.full((len(labels), 784), value, np.uint8), labels.astype(str)
@@ -159,7 +154,7 @@ PACKED = gzip.compress(CONTENTS, mtime=0)  # the same bytes in every process: th
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "some-idx3-ubyte"
 
 

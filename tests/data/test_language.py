@@ -1,16 +1,12 @@
 """Language: where the text comes from, its rows, its split, input that is no text, and the n-grams of its target."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from highway_bench.data import DataSet, make_dataset
+from highway_bench.data import make_dataset
 from highway_bench.data._next_byte import witten_bell_loss
 from highway_bench.data._texts import MOST_TEST_BYTES, split_text, text_parts
 from highway_bench.errors import BadInput
@@ -18,20 +14,20 @@ from highway_bench.errors import BadInput
 LINES = "".join(f"line {number} of a text\n" for number in range(40))
 
 
-def of_text(text: str, folder: Path, **options: Any) -> DataSet:
+def of_text(text, folder, **options):
     """The data set of a file with this text."""
     file = folder / "text.txt"
     file.write_bytes(text.encode())
     return make_dataset("language", path=str(file), **options)
 
 
-def text_of(dataset: DataSet) -> bytes:
+def text_of(dataset):
     """Both parts of the data set's text."""
     return b"".join(text_parts(dataset.source))
 
 
 @pytest.fixture
-def reviews() -> DataSet:
+def reviews():
     dataset = make_dataset("language")
     if absent := dataset.missing():
         pytest.skip(absent)
@@ -115,14 +111,14 @@ def test_a_path_without_text(tmp_path):
 TRAIN = b"the cat sat on the mat, and the rat sat on that cat\n"
 
 
-def by_dictionaries(train: bytes, test: bytes, order: int) -> float:
+def by_dictionaries(train, test, order):
     """The mean loss of the model as its equation is written, one byte after the other."""
     counts = defaultdict(Counter)
     for n in range(1, order + 1):
         for end in range(n - 1, len(train)):
             counts[train[end - n + 1 : end]][train[end]] += 1
 
-    def chance(byte: int, before: bytes) -> float:
+    def chance(byte, before):
         shorter = chance(byte, before[1:]) if before else 1 / 256
         here = counts.get(before)
         return (here[byte] + len(here) * shorter) / (here.total() + len(here)) if here else shorter

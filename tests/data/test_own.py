@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from highway_bench.data import _own, batches, make_dataset, read_own
-from highway_bench.data.batches import Batches, copy_of
+from highway_bench.data.batches import copy_of
 from highway_bench.errors import BadInput
 from highway_bench.training.evaluation import evaluate, loss_of
 
@@ -24,7 +24,7 @@ BITS = (X[:, :3] > 0).float()
 pytestmark = pytest.mark.usefixtures("nowhere")  # copies go to a folder of the test
 
 
-def read(given: Any, **options: Any) -> Batches:
+def read(given, **options):
     return make_dataset("batches", **read_own(given, "mine", **options).options)
 
 

@@ -1,23 +1,19 @@
 """The two rated corpora: fetched and damaged files, words, labels and split."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import io
 import subprocess
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from highway_bench.data import _texts as _texts
 from highway_bench.data import make_dataset, sentiment
-from highway_bench.data._texts import CORPORA, UNKNOWN, Corpus, Vocabulary, fetch_corpora, read_ratings, tokenise
+from highway_bench.data._texts import CORPORA, UNKNOWN, Vocabulary, fetch_corpora, read_ratings, tokenise
 from highway_bench.data.base import PADDING
 from highway_bench.errors import BadInput
 
@@ -28,7 +24,7 @@ TEXTS = {
 
 
 @pytest.fixture
-def corpora(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Corpus]:
+def corpora(nowhere, monkeypatch):
     """Two small corpora that stand in for the published ones; nothing is in the cache."""
     small = {
         name: dataclasses.replace(CORPORA[name], rows=2, size=len(text), sha256=hashlib.sha256(text).hexdigest())
@@ -39,7 +35,7 @@ def corpora(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Corpus]
 
 
 @pytest.fixture
-def distribution(corpora: dict[str, Corpus], monkeypatch: pytest.MonkeyPatch) -> bytes:
+def distribution(corpora, monkeypatch):
     """A source distribution of these corpora, built as the published one is."""
     inner = io.BytesIO()
     with tarfile.open(fileobj=inner, mode="w:gz") as archive:
@@ -55,11 +51,11 @@ def distribution(corpora: dict[str, Corpus], monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture
-def pip(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+def pip(monkeypatch):
     """Make pip deliver these bytes."""
 
-    def deliver(contents: bytes) -> None:
-        def run(command: list[str], **_: Any) -> None:
+    def deliver(contents):
+        def run(command, **_):
             assert command[1:4] == ["-m", "pip", "download"]
             assert command[command.index("--no-binary") + 1] == ":all:"
             requirement = Path(command[command.index("--requirement") + 1]).read_text()
@@ -97,7 +93,7 @@ def test_another_distribution_is_refused(distribution, pip, tmp_path):
     ],
 )
 def test_a_pip_that_fails(error, fault, monkeypatch, tmp_path):
-    def run(*_: Any, **__: Any) -> None:
+    def run(*_, **__):
         raise error
 
     monkeypatch.setattr(subprocess, "run", run)
@@ -182,7 +178,7 @@ CACHED = (sentiment._texts, sentiment._vocabulary, sentiment._load)
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def made(monkeypatch):
     """Forty made reviews: ten bad, thirty good; then one rated 0 and one whose words came before."""
     ratings = [(-1.5 if number < 10 else 0.2, f"Film number{number} is one") for number in range(40)]
     ratings += [(0.0, "so so"), (-2.0, "film NUMBER20 is one")]

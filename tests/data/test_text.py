@@ -1,7 +1,5 @@
 """Text sets of a hub, with labels."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from highway_bench.cell import Cell
-from highway_bench.studies.decide.candidate import Candidate, TrainingEnd, Trainings
-from highway_bench.studies.decide.language import LanguageProtocol, language
+from highway_bench.studies.decide.candidate import Candidate, Trainings
+from highway_bench.studies.decide.language import language
 from highway_bench.studies.decide.part import Protocol
 from highway_bench.studies.decide.rounds import Trainer, rounds
 from tests.inline_engine import InlineEngine, cell_of
@@ -28,7 +26,7 @@ class TrainedPart(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def trained_part(tmp_path_factory: pytest.TempPathFactory) -> TrainedPart:
+def trained_part(tmp_path_factory):
     folder, numbers = tmp_path_factory.mktemp("decide"), []
     store = folder / "s.sqlite"
     trainer = Trainer(store, InlineEngine(folder), on_round=lambda number, cells: numbers.append(len(cells)))
@@ -36,14 +34,14 @@ def trained_part(tmp_path_factory: pytest.TempPathFactory) -> TrainedPart:
 
 
 @pytest.fixture(scope="session")
-def part() -> LanguageProtocol:
+def part():
     return language()
 
 
-def trained(one: Candidate | Protocol, ends: Callable[[Cell], TrainingEnd]) -> dict[Cell, TrainingEnd]:
+def trained(one, ends):
     """All trainings of a candidate or part whose cells end so, in rounds none of which has a cell of another."""
 
-    def measure(cells: list[Cell]) -> dict[Cell, TrainingEnd]:
+    def measure(cells):
         return {cell: ends(cell) for cell in cells}
 
     found = rounds(one.pending, measure)

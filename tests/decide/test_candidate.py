@@ -1,13 +1,10 @@
 """What a candidate trains next, from one rung to another, and that a protocol goes on where it stopped."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.plan.settings import FRESH_SEEDS, MORE_SEEDS
 from highway_bench.studies.decide.candidate import TUNING_SEEDS, Candidate, TrainingEnd
 from highway_bench.studies.decide.part import Protocol, dense
@@ -20,7 +17,7 @@ CANDIDATE = Candidate(TINY.candidates[0].template, (2, 4, 8), (0.3, 0.1, 0.03))
 SHALLOW = replace(CANDIDATE, depths=(2,))
 
 
-def end(cell: Cell, *, best: float = 0.1, diverged: bool = False, success: bool = True) -> TrainingEnd:
+def end(cell, *, best=0.1, diverged=False, success=True):
     """An end whose loss is the lowest at the rate ``best``."""
     return TrainingEnd(None if diverged else 1.0 + abs(cell.recipe["rate"] - best), success and not diverged)
 
@@ -44,12 +41,12 @@ def test_a_depth_at_which_some_trained_gets_more_seeds():
     assert len(CANDIDATE.finals(2, trainings)) == FRESH_SEEDS + MORE_SEEDS
 
 
-def diverges_at(cell: Cell) -> TrainingEnd:
+def diverges_at(cell):
     """Two of five fresh seeds diverge at 0.1, none at 0.03; the tuning runs are best at 0.1."""
     return end(cell, diverged=cell.seed in (1, 3) and cell.recipe["rate"] == 0.1)
 
 
-def only_at_the_lower(cell: Cell) -> TrainingEnd:
+def only_at_the_lower(cell):
     """At 0.1 every loss is lower than at 0.03, but no run succeeds."""
     return end(cell, success=cell.recipe["rate"] != 0.1)
 
@@ -98,7 +95,7 @@ def test_what_ends_near_the_threshold_trains_three_times_as_long(target, longer)
     """Every run at the best rate ends at 1.1; in three times the steps it reaches a third of that."""
     usual = CANDIDATE.template.recipe["steps"]
 
-    def near(cell: Cell) -> TrainingEnd:
+    def near(cell):
         times = cell.recipe["steps"] // usual
         return TrainingEnd((1.1 + abs(cell.recipe["rate"] - 0.1)) / times, times == 3, target)
 

@@ -1,7 +1,5 @@
 """``highway-bench decide``: its exit status."""
 
-from __future__ import annotations
-
 import pytest
 from typer.testing import CliRunner
 

@@ -1,10 +1,7 @@
 """Costs: which cells are measured, and that the answer's table finds them next to the trainings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
-from highway_bench.cell import Cell
 from highway_bench.frames.results import open_results
 from highway_bench.measure.roofline import Roofline
 from highway_bench.report.choice.table import wide_table
@@ -18,7 +15,7 @@ from tests.decide.conftest import TEMPLATE
 from tests.inline_engine import InlineEngine
 
 
-def size_of(cell: Cell) -> str:
+def size_of(cell):
     start = (cell.family, cell.family_options, cell.block, cell.start)
     return str((*start, cell.width, cell.nominal_width, cell.batch_size))
 

@@ -1,28 +1,24 @@
 """The longer parts: which runs they have, in which order, and that each ends."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.studies.decide import evidence
 from highway_bench.studies.decide.candidate import REFERENCE, TrainingEnd
-from highway_bench.studies.decide.evidence import RankedProtocol
 from highway_bench.studies.decide.protocol import PARTS
 
 NAMES = ("resnet", "long", "code", "new", "deep", "mnist", "wide")
 
 
-def part_of(name: str) -> RankedProtocol:
+def part_of(name):
     if name == "mnist" and make_dataset("mnist").missing():
         pytest.skip("MNIST is missing")
     return PARTS[name]()
 
 
-def fresh(cells: list[Cell]) -> list[Cell]:
+def fresh(cells):
     return [cell for cell in cells if cell.trial is None]
 
 

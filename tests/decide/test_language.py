@@ -1,27 +1,24 @@
 """The language part: which candidates go on, and what they train."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.studies.decide.candidate import TUNING_SEEDS, TrainingEnd
-from highway_bench.studies.decide.language import DEEP, SHALLOW, WIDER, WIDER_SEEDS, WIDTH, LanguageProtocol
+from highway_bench.studies.decide.language import DEEP, SHALLOW, WIDER, WIDER_SEEDS, WIDTH
 from tests.decide.conftest import trained
 
 BETTER = ("keel", "mhc", "rezero", "highway", "parallel", "deepnorm")  # by rank; the last one is not among the leaders
 
 
-def loss(cell: Cell) -> float:
+def loss(cell):
     """A loss that is lowest at 0.003, and at the depth-aware start."""
     rank = BETTER.index(cell.block) if cell.block in BETTER else 20
     return 1.0 + 0.01 * rank + (0.003 if cell.start == "published" else 0.0) + abs(cell.recipe["rate"] - 0.003)
 
 
 @pytest.fixture(scope="module")
-def trainings(part: LanguageProtocol) -> dict[Cell, TrainingEnd]:
+def trainings(part):
     return trained(part, lambda cell: TrainingEnd(loss(cell), True))
 
 

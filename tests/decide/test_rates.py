@@ -1,10 +1,7 @@
 """Which learning rates are tried, and which one is chosen."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -17,10 +14,7 @@ SEEDS = (7, 8, 9)
 FIRST = (0.3, 0.1, 0.03)
 
 
-Losses = dict[tuple[float, int], float | None]
-
-
-def searched(loss: Callable[[float, int], float | None]) -> Losses:
+def searched(loss):
     """The losses of a whole search."""
     losses = {}
     while tries := next_tries(losses, FIRST, SEEDS):
@@ -29,7 +23,7 @@ def searched(loss: Callable[[float, int], float | None]) -> Losses:
     return losses
 
 
-def tried(losses: Losses) -> list[float]:
+def tried(losses):
     """The rates of ``losses`` in the order of the grid."""
     return sorted({rate for rate, _ in losses}, key=GRID.index)
 

@@ -1,19 +1,16 @@
 """Equal seconds: which blocks are compared, and how many steps each may take."""
 
-from __future__ import annotations
-
 import json
 
 import pandas as pd
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.runner import Summary
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.plan.plan import RunResult
 from highway_bench.studies.decide.candidate import TrainingEnd
-from highway_bench.studies.decide.language import DEEP, LanguageProtocol, equal_seconds, step_ratios, timing_cells
+from highway_bench.studies.decide.language import DEEP, equal_seconds, step_ratios, timing_cells
 from highway_bench.tasks import tasks
 from tests.decide.conftest import trained
 from tests.inline_engine import cell_of
@@ -22,15 +19,15 @@ LOSSES = {"keel": 0.9, "mhc": 0.901, "rezero": 0.95, "parallel": 0.96}
 
 
 @pytest.fixture(scope="module")
-def trainings(part: LanguageProtocol) -> dict[Cell, TrainingEnd]:
-    def ends(cell: Cell) -> TrainingEnd:
+def trainings(part):
+    def ends(cell):
         noise = 1e-3 * (cell.seed * (3 + len(cell.block)) % 5)
         return TrainingEnd(LOSSES.get(cell.block, 1.0) + abs(cell.recipe["rate"] - 0.003) + noise, True)
 
     return trained(part, ends)
 
 
-def ratio(value: float, width: float = 0.01) -> IntervalEstimate:
+def ratio(value, width=0.01):
     return IntervalEstimate(value, value / (1 + width), value * (1 + width), 5)
 
 

@@ -1,12 +1,9 @@
 """Faults of cells, workers and disk: each costs its cell alone, and the run goes on."""
 
-from __future__ import annotations
-
 import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,14 +13,13 @@ from highway_bench.execution.engines import local
 from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.failure import death, failure, oom_kills
 from highway_bench.provenance import free_memory as cgroups
-from highway_bench.results import Store
 from highway_bench.results.schema import Status
 
 MEMORY_CGROUPS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))  # of version 1, of version 2
 LIMITS = {"memory.limit_in_bytes": 2**28, "memory.max": 2**28, "memory.swap.max": 0}
 
 
-def endings(store: Store) -> dict[int, tuple[str, str | None]]:
+def endings(store):
     return {row["depth"]: (row["status"], row["message"]) for row in store.rows(metric="loss")}
 
 
@@ -70,7 +66,7 @@ def test_each_fault_costs_its_cell_alone(run, store, cell):
 
 
 @pytest.fixture
-def memory_cgroup(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def memory_cgroup(monkeypatch):
     """A memory cgroup of 256 MiB, whose counter is read; the test is skipped where none can be created."""
     for version, root in enumerate(MEMORY_CGROUPS, start=1):
         path = root / f"highway-bench-test-{os.getpid()}"

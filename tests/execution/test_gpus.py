@@ -1,16 +1,12 @@
 """The local engine on every GPU of one model: a fake inventory, and workers that report which GPU they may use."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import _pool
 from highway_bench.execution.engines._pool import ON_GPU, Slot, WorkerKind, gpu_share, usable_gpus
@@ -19,16 +15,13 @@ from highway_bench.execution.job import Ended, Job
 from highway_bench.provenance.free_memory import PROCESS_BYTES, USABLE, Gpu
 
 GIB = 2**30
-MakeCell = Callable[..., Cell]
-MakeJob = Callable[..., Job]
-Have = Callable[[Sequence[str]], None]
 
 
 @pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Have]:
+def gpus(monkeypatch):
     """Lets this machine have GPUs of these models, of 80 GiB each."""
 
-    def have(models: Sequence[str]) -> None:
+    def have(models):
         monkeypatch.setattr(_pool, "models_of_gpus", lambda: list(models))
 
     monkeypatch.delenv(_pool.VISIBLE, raising=False)
@@ -38,7 +31,7 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Have]:
     _pool._usable.cache_clear()
 
 
-def kind(*, device: str = "cuda", alone: bool = False, threads: int = 1, mode: str = "eager") -> WorkerKind:
+def kind(*, device="cuda", alone=False, threads=1, mode="eager"):
     return WorkerKind("task", mode, threads, alone, device, ())
 
 
@@ -80,7 +73,7 @@ def test_gpus_of_one_model(gpus, monkeypatch):
 
 
 @pytest.fixture
-def on_gpu(job: MakeJob, cell: MakeCell) -> MakeJob:
+def on_gpu(job, cell):
     """Builds a job of one cell on a GPU, which says by default on which one it ran."""
     return lambda do="gpu", seed=0, **changes: job(cell(do, seed=seed).but(device="cuda"), **changes)
 
@@ -93,7 +86,7 @@ def test_shares(gpus, on_gpu):
     assert gpu_share(Job.of_line(one.line().replace('"cuda"', '"cpu"'))) == 0.0
 
 
-def spans(engine: LocalEngine, jobs: Sequence[Job]) -> list[tuple[int, float, float, set[int]]]:
+def spans(engine, jobs):
     """The GPU, begin and end of each cell that ended well, and the cores that it might use."""
     found = []
     for event in engine.run(jobs):
@@ -105,7 +98,7 @@ def spans(engine: LocalEngine, jobs: Sequence[Job]) -> list[tuple[int, float, fl
     return found
 
 
-def most_at_once(found: list[tuple[int, float, float, set[int]]], gpu: int) -> int:
+def most_at_once(found, gpu):
     of_gpu = [one for one in found if one[0] == gpu]
     return max(sum(begin <= began < end for _, begin, end, _ in of_gpu) for _, began, _, _ in of_gpu)
 

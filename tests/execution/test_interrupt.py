@@ -1,7 +1,5 @@
 """A kill or Ctrl-C during a run: finished cells are stored, workers exit, and the same run resumes where it stopped."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,17 +1,12 @@
 """A key depends on versions, on the source of what a user wrote, and on the items of a user's data; a source counts
 without comments and layout, and one that was edited after its import is refused."""
 
-from __future__ import annotations
-
 import importlib
 import sqlite3
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +15,7 @@ from highway_bench.data import datasets
 from highway_bench.errors import BadInput
 from highway_bench.execution import schedule
 from highway_bench.execution.key import cell_key, check_unedited, modules_of, versions_of
-from highway_bench.execution.progress import Event, Opened
+from highway_bench.execution.progress import Opened
 from highway_bench.execution.schedule import Schedule
 from highway_bench.families import family
 from highway_bench.plan.plan import Plan
@@ -32,18 +27,16 @@ from highway_bench.results.schema import KEYED
 from highway_bench.source import SourceTree
 from tests.inline_engine import InlineEngine, cell_of
 
-WriteFile = Callable[[str, str], Path]
-
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriteFile]:
+def write(tmp_path, monkeypatch):
     """Writes a module into a folder on the import path."""
     root = tmp_path / "plugins"
     root.mkdir()
     monkeypatch.syspath_prepend(str(root))
     loaded = set(sys.modules)
 
-    def to(name: str, text: str) -> Path:
+    def to(name, text):
         path = root / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(textwrap.dedent(text), encoding="utf-8")
@@ -82,8 +75,7 @@ def test_closure_follows_the_plugins_own_modules(write):
     write(
         "gates/first.py",
         """
-        from __future__ import annotations
-        import json
+                import json
         from typing import TYPE_CHECKING
         import torch
         import beside
@@ -130,7 +122,7 @@ BLOCK = """
 
 
 def test_a_changed_block_is_measured_again_and_no_other(write, run, log, cell):
-    def block(name: str, factor: int, remark: str = "") -> None:
+    def block(name, factor, remark=""):
         write(f"gates/{name}.py", BLOCK.format(name=f"test-{name}", factor=factor, remark=remark))
 
     write("gates/__init__.py", "")
@@ -184,7 +176,7 @@ def test_versions_are_those_of_all_that_a_cell_runs(monkeypatch):
 
 
 @pytest.fixture
-def plan() -> Plan:
+def plan():
     """Two cells of this package, whose keys have versions only."""
     return Plan.of("smoke", Selection.of("cost", block=["plain", "highway"], family="dense", depth=2, width=8))
 
@@ -194,8 +186,8 @@ def test_rows_of_another_source_are_found_and_named(plan, store, tmp_path, monke
     opened = []
     engine = InlineEngine(tmp_path)
 
-    def measured(**options: Any) -> int:
-        def note(event: Event) -> None:
+    def measured(**options):
+        def note(event):
             opened.extend([event] if isinstance(event, Opened) else [])
 
         return plan.run(store, engine=engine, on_event=note, **options).summary.measured
@@ -269,7 +261,7 @@ class Labels(DataSet):
 """
 
 
-def key_of(store: Store, dataset: str, family: str, **options: str) -> str:
+def key_of(store, dataset, family, **options):
     recipe = {"steps": 2, "rate": 0.1, "dataset": options}
     planned = Schedule(store)
     planned.add({cell_of("trainability", family=family, recipe=recipe, dataset=dataset): ()})

@@ -1,32 +1,25 @@
 """The local engine by itself: after an interrupt, and where workers or cells end Python."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable
-
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import HighwayBenchError
 from highway_bench.execution.engines import local
 from highway_bench.execution.engines.local import LocalEngine
-from highway_bench.execution.job import Began, Ended, Job
+from highway_bench.execution.job import Began, Ended
 from highway_bench.provenance.free_memory import PROCESS_BYTES
-
-MakeCells = Callable[..., list[Cell]]
 
 
 @pytest.fixture
-def trials(cell: Callable[..., Cell]) -> MakeCells:
+def trials(cell):
     """Builds cells of one group, which do these things in this order."""
     return lambda *actions: [cell(do, task="fake-trials", seed=seed) for seed, do in enumerate(actions)]
 
 
-def ends(engine: LocalEngine, *jobs: Job) -> list[Ended]:
+def ends(engine, *jobs):
     return [event for event in engine.run(jobs) if isinstance(event, Ended)]
 
 
-def statuses(events: Iterable[Ended]) -> dict[int, str]:
+def statuses(events):
     """The status of each cell, by its seed; each has ended once."""
     found = [(event.job.cells[event.result.index].seed, str(event.result.status)) for event in events]
     assert len(found) == len(dict(found))

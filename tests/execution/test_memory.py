@@ -1,9 +1,5 @@
 """A cell that does not fit memory is a row before it runs."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 import torch
 
@@ -20,10 +16,10 @@ TRAINED = MEMORY.but(task="trainability", phase=None, dataset="digits", width=64
 
 
 @pytest.fixture
-def free(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+def free(monkeypatch):
     """Sets the usable bytes of the machine, or of a GPU that it has then."""
 
-    def set_to(size: int) -> None:
+    def set_to(size):
         monkeypatch.setattr(failure, "usable_bytes", lambda device: size)
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (size // 2, 10 * size))

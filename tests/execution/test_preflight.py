@@ -1,13 +1,7 @@
 """The preflight: what fails in every cell is found before the first, in one line, and nothing else is refused."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.preflight import first_fault, preflight, trials
 from highway_bench.families import make_family
@@ -81,11 +75,11 @@ def dies(width):
 
 
 @pytest.fixture
-def layers(module_of: Callable[[str], str]) -> str:
+def layers(module_of):
     return module_of(LAYERS)
 
 
-def cell(family: str, **changes: Any) -> Cell:
+def cell(family, **changes):
     words = {"block": "residual", "depth": 50, "batch_size": 4, "phase": "train-step"} | changes
     return cell_of("throughput", family=family, family_options=make_family(family).options, **words)
 

@@ -1,7 +1,5 @@
 """How far a run is: in a terminal, in a log, and in its store, read while it runs and after it stopped."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 
@@ -11,7 +9,6 @@ from rich.console import Console
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.execution import runner
 from highway_bench.execution.progress import (
-    Event,
     Finished,
     Lines,
     Opened,
@@ -65,7 +62,7 @@ def test_a_run_is_seen_from_outside(run, store, cell, monkeypatch):
     monkeypatch.setattr(runner, "NOTED", 0.0)
     seen = []
 
-    def on_event(event: Event) -> None:
+    def on_event(event):
         if isinstance(event, (Started, Finished)):
             seen.append(run_status(store.path))
         if isinstance(event, Finished) and event.done == 3:

@@ -1,7 +1,5 @@
 """What a later run asks for that the last one did not, and the reverse."""
 
-from __future__ import annotations
-
 import pytest
 
 from highway_bench.execution.record import changes, requested
@@ -14,11 +12,11 @@ TINY = Profile("tiny", "", (Grid(task="memory", families=("dense",), depths=(2, 
 FIRST = {"block": ["plain", "highway"]}
 
 
-def asked(**words) -> dict:
+def asked(**words):
     return requested(Plan.of(TINY, Selection.of(None, device="cpu", **words)).needs)
 
 
-def changed(before: dict, after: dict) -> list[str]:
+def changed(before, after):
     """What is new, and what is gone, each behind a colon."""
     return [line.partition(": ")[2] for line in changes(before, after)]
 
@@ -41,7 +39,7 @@ def test_changed_options_are_two_lines(later, lines):
 
 
 def test_words_of_a_recipe_count_and_trials_do_not():
-    def ladder(**recipe) -> dict:
+    def ladder(**recipe):
         selection = Selection.of("trainability", device="cpu", family="dense", block="plain", recipe=recipe)
         return requested(Plan.of("smoke", selection).needs)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ from highway_bench.provenance.machine import processor
 from highway_bench.results import COLUMNS, Status, Store, export_runs, import_rows
 
 
-def column(log: Path, number: int) -> list[str]:
+def column(log, number):
     """Of the cells that have begun: block, depth, seed, trial, rate or process, by the number of the column."""
     return [line.split()[number] for line in log.read_text(encoding="utf-8").splitlines()]
 

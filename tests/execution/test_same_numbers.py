@@ -1,15 +1,10 @@
 """Same seed, same numbers: float32 losses are equal whatever the number of workers, and after a worker was killed,
 except in cells whose remark says that they trained without others of their population."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
 from tests.inline_engine import InlineEngine, cell_of
@@ -47,7 +42,7 @@ if multiprocessing.parent_process() is not None:
 
 
 @pytest.fixture
-def killer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def killer(tmp_path, monkeypatch):
     """A plug-in with which the first worker that is in its 20th step is killed."""
     (tmp_path / "plug-ins").mkdir()
     (tmp_path / "plug-ins" / "kills_a_worker.py").write_text(KILLER, encoding="utf-8")
@@ -56,7 +51,7 @@ def killer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     sys.modules.pop("kills_a_worker", None)
 
 
-def trained(seed: int, block: str, **recipe: float) -> Cell:
+def trained(seed, block, **recipe):
     recipe = {"rate": 0.05, "together": SEEDS, **recipe}
     return cell_of("trainability", seed=seed, block=block, depth=2, batch_size=50, dataset="digits", recipe=recipe)
 

@@ -1,28 +1,21 @@
 """A source that changes during a run: no row is stored under the digest of another source."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.job import Ended
-from highway_bench.execution.progress import Event, Finished
-from highway_bench.execution.runner import Summary, run_cells
-from highway_bench.results import Store
+from highway_bench.execution.progress import Finished
+from highway_bench.execution.runner import run_cells
 from highway_bench.source import SourceCheck, SourceTree
-
-MakeCell = Callable[..., Cell]
 
 BROKEN = "def VALUE(:\n"
 
 
 @pytest.fixture
-def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def layers(tmp_path, monkeypatch):
     """A user's module; a cell with ``do="value"`` has the module's number as its loss."""
     folder = tmp_path / "own"
     folder.mkdir()
@@ -34,11 +27,11 @@ def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def run(fakes: str, store: Store, cell: MakeCell, layers: Path) -> Callable[..., Summary]:
+def run(fakes, store, cell, layers):
     """Run two cells of the user's layer, of two tasks; ``edit`` replaces its source once the first has ended."""
 
-    def both(edit: str | None = None) -> Summary:
-        def on_event(event: Event) -> None:
+    def both(edit=None):
+        def on_event(event):
             if isinstance(event, Finished) and edit is not None:
                 layers.write_text(edit, encoding="utf-8")
 
@@ -48,7 +41,7 @@ def run(fakes: str, store: Store, cell: MakeCell, layers: Path) -> Callable[...,
     return both
 
 
-def losses(store: Store) -> dict[str, tuple[float | None, str, str | None]]:
+def losses(store):
     return {row["task"]: (row["value"], row["status"], row["message"]) for row in store.rows(metric="loss")}
 
 

@@ -58,7 +58,7 @@ def test_causal_or_not(make, causal):
     assert is_causal(make, torch.randn(2, STEPS, WIDTH)) == causal
 
 
-def lstm(width: int) -> nn.Module:
+def lstm(width):
     class Forwards(nn.LSTM):
         def forward(self, x: Tensor) -> Tensor:
             return super().forward(x)[0]

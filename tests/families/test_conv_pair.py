@@ -1,17 +1,12 @@
 """What pairs of convolutions may have besides: norms in the branch, a last non-linearity, and gates that are pairs;
 and the family with all of these, whose batch norms see batches in training and their running statistics in tests."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.functional import conv2d, relu
 
 from highway_bench.blocks import blocks
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.families import make_family
 from highway_bench.families.conv_pair import ConvPair
@@ -41,7 +36,7 @@ PARAMETERS = [
 PIXELS = 16 * 16
 
 
-def one_layer(block: str, **options: Any) -> tuple[Any, Tensor]:
+def one_layer(block, **options):
     stack = build(block, "conv-pair", width=4, depth=1, family_options=options, seed=1).double()
     return stack.joins[0], torch.randn(3, 4, 6, 6, dtype=torch.float64)
 
@@ -65,7 +60,7 @@ def test_a_branch_with_norms_against_its_equation():
         nn.init.normal_(norm.weight)
         nn.init.normal_(norm.bias)
 
-    def normed(y: Tensor, norm: nn.BatchNorm2d) -> Tensor:
+    def normed(y, norm):
         mean, var = y.mean((0, 2, 3), keepdim=True), y.var((0, 2, 3), keepdim=True, correction=0)
         return (y - mean) / (var + norm.eps).sqrt() * norm.weight[:, None, None] + norm.bias[:, None, None]
 
@@ -118,7 +113,7 @@ def test_a_family_without_pixels_has_no_projection():
 TASK = tasks.get("trainability")
 
 
-def trained(**words: Any) -> Cell:
+def trained(**words):
     return on_digits(family="resnet", width=4, batch_size=32, **{"rate": 0.05, "steps": 4, **words})
 
 

@@ -1,7 +1,5 @@
 """Parameters and FLOP of every family: the closed forms of the specifications against sums written out here."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

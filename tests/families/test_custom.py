@@ -1,9 +1,5 @@
 """The user's own layer as a family: a three-line factory under every block, and factories that cannot be."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import nn
@@ -76,7 +72,7 @@ number = 3
 
 
 @pytest.fixture
-def layers(module_of: Callable[[str], str]) -> str:
+def layers(module_of):
     return module_of(THREE_LINES + OTHERS)
 
 
@@ -115,7 +111,7 @@ def test_the_flops_of_fused_kernels_are_counted(layers):
 
 
 def test_the_kind_can_be_told():
-    def make(width: int) -> nn.Module:
+    def make(width):
         return nn.Linear(width, width)
 
     assert family(make).kind == "vector"

@@ -1,38 +1,33 @@
 """How maps start: every slice of a fused product as if it stood alone, by its own fans."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from highway_bench.families import Gate, Site, families, make_family
-from highway_bench.families.base import Transform
 from highway_bench.network import build
 
 TRANSFORMS = [name for name in families.names() if name != "transformer"]
 
 
-def he(fan_in: int) -> float:
+def he(fan_in):
     return math.sqrt(2 / fan_in)
 
 
-def glorot(fan_in: int, fan_out: int) -> float:
+def glorot(fan_in, fan_out):
     return math.sqrt(2 / (fan_in + fan_out))
 
 
-def spread(weight: Any) -> float:
+def spread(weight):
     return float(weight.detach().std())
 
 
-def about(value: float) -> Any:
+def about(value):
     return pytest.approx(value, rel=0.05)
 
 
-def transform_family(name: str, **options: object) -> Transform:
+def transform_family(name, **options):
     return make_family(name, **options)
 
 
@@ -104,7 +99,7 @@ def test_the_automatic_gate_bias(connections, closed):
 def test_a_scaled_branch_is_divided_and_nothing_else(block, family):
     """Of each connection, H and its gates' values on one input."""
 
-    def branch_and_gates(init: str) -> list[tuple[Tensor, ...]]:
+    def branch_and_gates(init):
         stack = build(block, family, width=8, depth=9, family_options={"init": init}, seed=3)
         return [join.maps(x) if hasattr(join, "maps") else (join.transform(x),) for join in stack.joins]
 

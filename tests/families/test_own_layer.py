@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -22,17 +20,17 @@ from tests.combinations import IN_DENSE
 WIDTH = 8
 
 
-def branch(width: int, *, inplace: bool) -> nn.Module:
+def branch(width, *, inplace):
     return nn.Sequential(
         nn.ReLU(inplace), nn.Linear(width, width), nn.ReLU(inplace), nn.Linear(width, width), nn.Tanh()
     )
 
 
-def writes(width: int) -> nn.Module:
+def writes(width):
     return branch(width, inplace=True)
 
 
-def copies(width: int) -> nn.Module:
+def copies(width):
     return branch(width, inplace=False)
 
 
@@ -49,7 +47,7 @@ class WritesInEvaluation(nn.Linear):
         return super().forward(x if self.training else x.clamp_(-1, 1))
 
 
-def outcome(block: str, factory: Callable[[int], nn.Module]) -> list[Tensor]:
+def outcome(block, factory):
     """The output and the gradients of a stack, in float64."""
     network = build(block, family(factory, kind="vector"), width=WIDTH, depth=3, seed=1).double()
     x = torch.randn(5, WIDTH, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -79,11 +77,11 @@ def test_a_copy_is_an_option_of_the_family_and_so_in_every_row(factory, is_said)
     assert any("writes to its input" in remark for remark in built.remarks) is is_said
 
 
-def half(width: int) -> nn.Module:
+def half(width):
     return nn.Sequential(nn.Linear(width, width), nn.GELU()).to(torch.bfloat16)
 
 
-def double(width: int) -> nn.Module:
+def double(width):
     return nn.Sequential(nn.Linear(width, width), nn.GELU()).double()
 
 
@@ -107,7 +105,7 @@ class Cast(nn.Module):
         return torch.tanh(self.map(x.to(torch.bfloat16)))
 
 
-def mixed(width: int) -> nn.Module:
+def mixed(width):
     return nn.Sequential(nn.Linear(width, width), nn.LayerNorm(width).to(torch.bfloat16))
 
 
@@ -179,11 +177,11 @@ class Counted(nn.Module):
             return torch.relu(self.map(x))
 
 
-def lazy(width: int) -> nn.Module:
+def lazy(width):
     return nn.Sequential(nn.LazyLinear(2 * width), nn.GELU(), nn.LazyLinear(width))
 
 
-def normed(width: int) -> nn.Module:
+def normed(width):
     return nn.Sequential(nn.utils.weight_norm(nn.Linear(width, width)), nn.Tanh())
 
 
@@ -212,7 +210,7 @@ class Scaled(nn.Module):
         return self.scale * self.shared(x)
 
 
-def shares(width: int) -> list[nn.Module]:
+def shares(width):
     shared = nn.Linear(width, width)
     return [nn.Sequential(shared, nn.Tanh()), Scaled(shared)]
 
@@ -227,7 +225,7 @@ def test_what_the_parts_of_a_layer_share_stays_shared(block):
     assert count_parameters(network) == blocks.get(block).stack_parameters(built, WIDTH, 2)
 
 
-def regular(width: int) -> nn.Module:
+def regular(width):
     return nn.TransformerEncoderLayer(width, 2, 2 * width, dropout=0.1, batch_first=True)
 
 
@@ -240,7 +238,7 @@ class StochasticDepth(nn.Module):
         return x * torch.bernoulli(torch.full((len(x), 1), 1 - self.p))
 
 
-def shallow(width: int) -> nn.Module:
+def shallow(width):
     return nn.Sequential(nn.Linear(width, width), StochasticDepth(0.5))
 
 
@@ -257,7 +255,7 @@ class Masked(nn.Linear):
         return super().forward(x) * mask * scale, mask
 
 
-def make_inputs(width: int, batch: int) -> dict[str, Any]:
+def make_inputs(width, batch):
     return {"mask": torch.arange(width * batch).view(batch, width) % 2, "scale": 2.0}
 
 

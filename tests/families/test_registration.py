@@ -1,7 +1,5 @@
 """Families by name and by options: attributes, invalid options, and inputs."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,15 +1,12 @@
 """Families of sequences: attention against torch's own modules, an LSTM stepped by hand, and padding."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from highway_bench.blocks import blocks
 from highway_bench.data import make_dataset
 from highway_bench.families import Site, make_family
-from highway_bench.families.attention import SelfAttention
 from highway_bench.families.bilstm import BiLstmTransform
 from highway_bench.families.padding import lengths_of
 from highway_bench.network import Network, build
@@ -18,17 +15,17 @@ from tests.combinations import families_of
 WIDTH, HEADS, STEPS = 8, 4, 6
 
 
-def mask(causal: bool) -> Tensor | None:
+def mask(causal):
     return nn.Transformer.generate_square_subsequent_mask(STEPS, dtype=torch.float64) if causal else None
 
 
-def copy_attention(source: SelfAttention, target: nn.MultiheadAttention) -> None:
+def copy_attention(source, target):
     target.in_proj_weight.data.copy_(source.inward.weight)
     target.in_proj_bias.data.copy_(source.inward.bias)
     target.out_proj.load_state_dict(source.outward.state_dict())
 
 
-def randomise(module: nn.Module) -> None:
+def randomise(module):
     """Biases and gains off their starts, so that a forgotten one shows."""
     for parameter in module.parameters():
         parameter.data.add_(0.1 * torch.randn_like(parameter))
@@ -101,7 +98,7 @@ def test_against_a_cell_stepped_by_hand():
     lstm = stack.joins[0].transform.lstm
     x = torch.randn(2, STEPS, WIDTH, dtype=torch.float64)
 
-    def read(steps: range, suffix: str) -> Tensor:
+    def read(steps, suffix):
         hidden = cell = torch.zeros(2, WIDTH // 2, dtype=torch.float64)
         states = {}
         for step in steps:
@@ -126,7 +123,7 @@ def test_against_a_cell_stepped_by_hand():
 VOCABULARY = 12
 
 
-def texts(steps: int) -> Tensor:
+def texts(steps):
     """Three texts of 3, 5 and 1 words, padded to ``steps``."""
     rows = torch.zeros(3, steps, dtype=torch.int64)
     for row, words in zip(rows, ([4, 2, 9], [3, 3, 8, 11, 5], [7]), strict=True):
@@ -137,7 +134,7 @@ def texts(steps: int) -> Tensor:
 MIXING = [("bilstm", {}), ("attention", {}), ("attention", {"causal": True}), ("transformer", {})]
 
 
-def network(block: str, family: str = "bilstm", options: dict[str, bool] | None = None) -> Network:
+def network(block, family="bilstm", options=None):
     body = build(block, family, width=8, depth=2, family_options=options, seed=1)
     stem = nn.Embedding(VOCABULARY, 8, padding_idx=0)
     return Network(stem, body, nn.Linear(8, 2), pool_steps=True, padded=True).double()

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, tzinfo
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from highway_bench.cli import app
 from highway_bench.execution import record
-from highway_bench.execution.progress import Event, Finished
+from highway_bench.execution.progress import Finished
 from highway_bench.execution.record import RunClock
 from highway_bench.execution.runner import run_cells
 from highway_bench.frames.rows import prepared
@@ -21,11 +19,9 @@ from highway_bench.results import Store
 from tests.faults.scale import note
 from tests.inline_engine import cell_of
 
-SetClock = Callable[[float], None]
-
 
 @pytest.fixture
-def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def layers(tmp_path, monkeypatch):
     """A user's module, whose number is the loss of a cell with ``do="value"``."""
     folder = tmp_path / "own"
     folder.mkdir()
@@ -35,11 +31,11 @@ def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
+def set_clock(monkeypatch):
     """Sets the clock of this process, the one that rows, the pool and Python's own libraries read, by some seconds."""
     read = time.time
 
-    def by(seconds: float) -> None:
+    def by(seconds):
         class Shifted(datetime):
             @classmethod
             def now(cls, tz: tzinfo | None = None) -> datetime:
@@ -60,7 +56,7 @@ def test_a_clock_that_is_set_in_mid_run(fakes, tmp_path, set_clock, jump):
         for depth, do in doing.items()
     ]
 
-    def on_event(event: Event) -> None:
+    def on_event(event):
         if isinstance(event, Finished) and event.done == 3:
             set_clock(jump)
 

@@ -1,15 +1,10 @@
 """A disk that is really full or read-only, a small tmpfs: the run ends with a reason, the store is sound, and the run
 goes on once there is space."""
 
-from __future__ import annotations
-
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.runner import run_cells
 from highway_bench.results import DiskError, Store
@@ -18,7 +13,7 @@ from tests.inline_engine import cell_of
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(tmp_path):
     """A file system of 256 KiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
@@ -29,11 +24,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def fake_cells(number: int, log: Path) -> list[Cell]:
+def fake_cells(number, log):
     return [cell_of(depth=depth, recipe={"log": str(log)}) for depth in range(1, 1 + number)]
 
 
-def remount(folder: Path, options: str) -> None:
+def remount(folder, options):
     subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True)
 
 

@@ -1,7 +1,5 @@
 """Several commands on one store: one at a time measures, the others are refused, and no cell is measured twice."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """asv's pages agree with the gate, show what was measured, and print names of the field."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -23,7 +21,7 @@ AXES = [["'plain'", "'highway'"], ["10"]]
 FLAT = (1.000, 1.004, 0.998, 1.002, 0.999, 1.003)
 
 
-def planted_points(throwaway, write_point, ratios: list[float]) -> None:
+def planted_points(throwaway, write_point, ratios):
     """A commit for each of highway's ``ratios``, with points of it and of plain, which stays as it is."""
     for number, ratio in enumerate(ratios):
         values = [1.0 + 1e-3 * (number % 3), 2 * ratio]

@@ -1,13 +1,10 @@
 """Two commits compared: the planted ratio is measured, in as many fresh pairs of processes as its interval needs."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Callable, Sequence
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 import highway_bench.history.compare as comparing
 from highway_bench.cli import app
@@ -56,10 +53,10 @@ def test_pairs_are_added_until_the_interval_is_narrow_or_time_is_up(planted, pla
 
 
 @pytest.fixture
-def compared(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def compared(monkeypatch):
     """A function that prints a comparison of some cells and counts, with options."""
 
-    def printed(every: list[Compared], *words: str, counts: Sequence[ValueChange] = (), command="compare") -> Result:
+    def printed(every, *words, counts=(), command="compare"):
         monkeypatch.setattr(comparing, "compare", lambda *_, **__: every)
         monkeypatch.setattr(comparing, "compare_counts", lambda *_: list(counts))
         commits = ["HEAD", "HEAD"] if command == "compare" else []
@@ -68,7 +65,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     return printed
 
 
-def of(cell: HistoryCell, ratios: Sequence[float], **fields: object) -> Compared:
+def of(cell, ratios, **fields):
     return Compared(cell, list(ratios), ([1.0], [1.5]), [2.5], **fields)
 
 

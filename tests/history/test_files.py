@@ -1,7 +1,5 @@
 """Files that come from elsewhere are checked when read: one line names each that asv would not write so."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace
@@ -21,13 +19,11 @@ from highway_bench.history.points import import_results
 from highway_bench.history.publish import publish
 from highway_bench.history.scripts import use_own_scripts
 
-from .conftest import Throwaway
-
 COMMIT = "a" * 40
 
 
 @pytest.fixture
-def box(copy: Throwaway, tmp_path: Path) -> Path:
+def box(copy, tmp_path):
     """The folder of a machine that was brought here, with one point."""
     folder = shutil.copytree(copy.paths.results / copy.machine.name, tmp_path / "box" / "h100")
     for path in result_paths(folder)[1:]:
@@ -35,7 +31,7 @@ def box(copy: Throwaway, tmp_path: Path) -> Path:
     return folder
 
 
-def stored(paths: Paths) -> dict[str, bytes]:
+def stored(paths):
     return {path.name: path.read_bytes() for path in paths.results.rglob("*.json")}
 
 

@@ -1,7 +1,5 @@
 """The gate: planted changes are flagged at their commit, harmless ones are not, and measuring nothing never passes."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -11,7 +9,6 @@ from pathlib import Path
 import json5
 import pytest
 from typer.testing import CliRunner
-from typer.testing import Result as Invoked
 
 from highway_bench.cli import app
 from highway_bench.cli.history.gate import table_row
@@ -84,7 +81,7 @@ def test_a_proposed_time_is_confirmed_beside_the_last_good_commit(planted, plant
 
 
 def test_a_comparison_that_fails_leaves_its_series_undecided(planted, planted_processes, monkeypatch):
-    def fails(self, request: str, **cell):
+    def fails(self, request, **cell):
         raise RequestFailed("the good commit does not start")
 
     monkeypatch.setattr("highway_bench.history.compare.PackageProcess.ask", fails)
@@ -155,7 +152,7 @@ def test_a_window_leaves_old_regressions_out(planted):
     assert {one.rise.commit for one in flagged} == {planted.commits[WORSE]}
 
 
-def command(paths, *words: str) -> Invoked:
+def command(paths, *words):
     return CliRunner().invoke(app, ["history", "gate", "--no-confirm", "--root", str(paths.root), *words])
 
 
@@ -204,11 +201,11 @@ def test_a_series_that_fails_or_vanishes_at_head_does_not_pass(throwaway):
     assert not gate(throwaway.paths).lost
 
 
-def line(*values: float, sd: float = math.nan, samples: int = 1) -> list[tuple[str, Point]]:
+def line(*values, sd=math.nan, samples=1):
     return [(f"c{index}", Point(value, sd, samples)) for index, value in enumerate(values)]
 
 
-def found(series, values: list[tuple[str, Point]], recent: set[str] = ALL) -> list[SuspectedRegression]:
+def found(series, values, recent=ALL):
     return list(rises({TrackedSeries(series, CELL, "m", "name"): values}, recent))
 
 
@@ -275,7 +272,7 @@ def test_seeds_that_stop_training_are_flagged_in_spite_of_their_spread(failed):
     assert not found(LOSS, line(*[5.06] * 6, 5.08, sd=0.015, samples=5))
 
 
-def results_of(values: list[float], torch: str = "2.13") -> list[Result]:
+def results_of(values, torch="2.13"):
     results = []
     for index, value in enumerate(values):
         data = {

@@ -1,7 +1,5 @@
 """Points go to the machine that measured them; the gate times HEAD on a machine that has none."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 
@@ -21,7 +19,7 @@ BOOT = datetime(2027, 1, 2, tzinfo=UTC)
 
 
 @pytest.fixture
-def epyc(monkeypatch: pytest.MonkeyPatch) -> None:
+def epyc(monkeypatch):
     """Stand in for a virtual machine of two cores that was started at ``BOOT``, whose former name was ``OLD``."""
     for module in (machine, former_names):
         monkeypatch.setattr(module, "processor", lambda: Processor("AMD EPYC", "AuthenticAMD", "26", "2", ("avx512f",)))
@@ -30,7 +28,7 @@ def epyc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(former_names, "_booted", BOOT.isoformat)
 
 
-def at(hours: int) -> int:
+def at(hours):
     return 1000 * int(BOOT.timestamp() + 3600 * hours)
 
 

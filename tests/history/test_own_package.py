@@ -1,9 +1,7 @@
 """A maintainer's package with a C extension and a generated version: built on each side, counted, and blamed."""
 
-from __future__ import annotations
-
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from highway_bench.cli import app
 from highway_bench.history import builds as building
@@ -20,7 +18,7 @@ MIXER, GATED = (HistoryCell("damped", family, 4, size) for family, size in (("mi
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> OwnPackage:
+def package(tmp_path_factory):
     one = OwnPackage.make(tmp_path_factory.mktemp("own") / "package")
     write_history(one.root)
     one.commit("A history")
@@ -28,12 +26,12 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> OwnPackage:
 
 
 @pytest.fixture(autouse=True)
-def imports(monkeypatch: pytest.MonkeyPatch) -> None:
+def imports(monkeypatch):
     """Other tests' packages are not imported before they are measured; this one is."""
     monkeypatch.setattr(building, "check_import", check_import)
 
 
-def compare(package: OwnPackage, message: str, *words: str) -> Result:
+def compare(package, message, *words):
     """``history compare --strict`` of a commit, by its message, and the one before it."""
     commit = package.named(message)
     arguments = [f"{commit}^", commit, "--strict", "--device", "cpu", "--root", str(package.root)]

@@ -1,7 +1,5 @@
 """The pages in a real browser, with no network: graphs are drawn, machines switch, regressions open, nothing fails."""
 
-from __future__ import annotations
-
 import html
 import http.client
 import json
@@ -12,10 +10,7 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 
@@ -91,7 +86,7 @@ main().catch(error => { document.getElementById("seen").textContent = JSON.strin
 
 
 @contextmanager
-def serving(reports: Path) -> Iterator[ThreadingHTTPServer]:
+def serving(reports):
     """A server of the pages in a folder."""
     with server(reports) as one:
         thread = threading.Thread(target=one.serve_forever, daemon=True)
@@ -102,7 +97,7 @@ def serving(reports: Path) -> Iterator[ThreadingHTTPServer]:
 
 
 @pytest.fixture
-def pages(tmp_path: Path) -> Iterator[ThreadingHTTPServer]:
+def pages(tmp_path):
     """A server of a report and a history; the first's folder is a link, as on another disk."""
     reports, disk = tmp_path / "reports", tmp_path / "disk"
     (reports / "asv/html").mkdir(parents=True)
@@ -159,7 +154,7 @@ def test_pages_in_a_browser_without_network(copy, tmp_path):
     assert len(list((copy.paths.html / "vendor").glob("*LICEN*"))) >= 4
 
 
-def browse(page: str, tmp_path: Path) -> tuple[str, str]:
+def browse(page, tmp_path):
     """A page's document after its scripts have run, and the browser's console output."""
     done = subprocess.run(
         [
@@ -253,7 +248,7 @@ def test_the_browser_finds_pages_served(tmp_path, monkeypatch):
     write_text(tmp_path / "page/index.html", "x")
     seen, servers = [], []
 
-    def browse(where: str) -> None:
+    def browse(where):
         try:
             seen.append(urllib.request.urlopen(where, timeout=60).read())
         finally:

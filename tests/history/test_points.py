@@ -1,7 +1,5 @@
 """Points: whole ones of clean commits are stored; nothing stored is lost, whatever else is measured."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -26,13 +24,13 @@ PEAK = "blocks.Families.track_peak_bytes('plain', 'dense')"
 DEEP = "blocks.Depths.track_ratio('plain', 100)"  # only a full point has it
 
 
-def graph(html: Path, name: str) -> list:
+def graph(html, name):
     """The points of a benchmark's graph on the page, as asv wrote them: [revision, values by combination]."""
     (path,) = html.glob(f"graphs/arch-*/**/{name}.json")  # next to graphs/summary, the mean over all combinations
     return json.loads(path.read_text())
 
 
-def contents(paths) -> dict[str, bytes]:
+def contents(paths):
     return {str(path): path.read_bytes() for path in paths.results.glob("*/*.json")}
 
 

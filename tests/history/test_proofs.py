@@ -1,12 +1,9 @@
 """Proofs of the gate, and of ratios beside a load: invented lines have the verdicts and the table they must have."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
 from collections import Counter
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,10 +15,10 @@ from highway_bench.history.verdicts import GateVerdict
 NAMES = ("plain dense 10", "highway dense 10")
 
 
-def pool(kind: str, lines: int, ratio: float, sd: float) -> list[dict[str, Any]]:
+def pool(kind, lines, ratio, sd):
     source = random.Random(0)
 
-    def value() -> Any:
+    def value():
         drawn = ratio * source.gauss(1, sd)
         return drawn if kind == "point" else [drawn, 0.1]
 
@@ -75,7 +72,7 @@ def test_a_run_without_enough_pairs_is_left_out():
     assert sum(map(len, gate_proof.complete_runs(lines).values())) == sum(verdicts == {} for verdicts in runs)
 
 
-def line(load: str, **ratios: Any) -> str:
+def line(load, **ratios):
     about = {"load": load, "at": "2026-11-24T10:00:00+00:00", "commit": "0123456789", "machine": "m", "waited": 0.4}
     about |= {"shift_by_waiting": 0.1}
     return json.dumps(about | {"ratios": ratios}) + "\n"

@@ -1,7 +1,5 @@
 """A history in a package of one's own, and the pages as one static site."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
@@ -33,7 +33,7 @@ SMALL = Suite(core=("highway", "plain"), families=("dense",))
 
 
 @pytest.fixture(scope="module")
-def suite() -> Suite:
+def suite():
     return Paths.of(PROJECT).suite()
 
 
@@ -123,7 +123,7 @@ class FakeGpu:
 def test_a_gpu_has_times_of_its_own_and_rounds_under_a_capped_clock_have_none():
     requests = Requests("cpu")
 
-    def asked(**watch: Any) -> Any:
+    def asked(**watch):
         requests.watch = Stopwatch(time.perf_counter, **watch)
         return requests.ratios(blocks=["plain", "none"], family="dense", depth=1, samples=3, seconds=0.0, seed=0)
 

@@ -1,7 +1,5 @@
 """Verdicts are taken once, and points and accepted rises follow rewritten commits."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -61,7 +59,7 @@ def test_the_newest_verdict_counts_and_a_broken_one_is_named(tmp_path):
         covering(tmp_path, JUDGED, ORDER)
 
 
-def timed(report) -> set[tuple[GateVerdict, str]]:
+def timed(report):
     return {(one.verdict, one.remark) for one in report.findings if one.rise.of.series is SERIES[0]}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from highway_bench.errors import BadInput
 from highway_bench.measure import clock
-from highway_bench.measure.clock import Budget, Stopwatch, Turns, first_step, take_turns
+from highway_bench.measure.clock import Budget, Stopwatch, first_step, take_turns
 from highway_bench.measure.processes import process_delay
 
 
@@ -26,7 +26,7 @@ class FakeDevice:
         return self.now
 
     def step(self, name: str = "a", seconds: float = 1.0) -> Callable[[], None]:
-        def work() -> None:
+        def work():
             self.log.append(name)
             self.now += seconds
 
@@ -37,15 +37,13 @@ class FakeDevice:
         return Stopwatch(self.clock, wall=self.clock)
 
 
-def budget(
-    rounds: int = 1, *, seconds: float = 0, warm: int = 0, warm_seconds: float = 0, most: float = 1000
-) -> Budget:
+def budget(rounds=1, *, seconds=0, warm=0, warm_seconds=0, most=1000):
     return Budget(
         min_samples=rounds, min_seconds=seconds, warmup_samples=warm, warmup_seconds=warm_seconds, max_seconds=most
     )
 
 
-def turns_of(device: FakeDevice, rounds: Budget, step: Any = None, **options: Any) -> Turns[str]:
+def turns_of(device, rounds, step=None, **options):
     """Rounds of one step, by default of one second."""
     return take_turns({"a": step or device.step()}, rounds, **{"watch": device.watch} | options)
 
@@ -86,7 +84,7 @@ def test_the_budget_counts_rounds():
 
 
 def test_rounds_have_random_orders_that_a_seed_repeats():
-    def orders(seed: int) -> list[str]:
+    def orders(seed):
         device = FakeDevice()
         steps = {name: device.step(name) for name in "abc"}
         turns = take_turns(steps, budget(60), watch=device.watch, seed=seed)
@@ -118,7 +116,7 @@ def test_disturbed_rounds_are_left_out_for_every_step_and_counted():
     device = FakeDevice()
     delay, rounds = [0.0], itertools.count()
 
-    def disturbed_every_third() -> None:
+    def disturbed_every_third():
         device.now += 1.0
         if next(rounds) % 3 == 2:
             delay[0] += 0.5
@@ -163,7 +161,7 @@ class FakeGpu:
         return 1e9 + self.round
 
 
-def gpu_turns(gpu: FakeGpu, log: list[str] | None = None) -> Turns[str]:
+def gpu_turns(gpu, log=None):
     """Rounds of two steps on a GPU, the first of which can be launched without waiting."""
     device, noted = FakeDevice(), [] if log is None else log
     return take_turns(
@@ -189,7 +187,7 @@ def test_a_clock_that_earlier_work_capped_recovers_before_the_first_round(monkey
     gpu = FakeGpu(0)
     pauses = []
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds):
         pauses.append(seconds)
         if len(pauses) == 3:
             gpu.capped = ()

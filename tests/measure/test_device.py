@@ -1,7 +1,5 @@
 """The device of a step: the stream before a capture, and the memory that is returned."""
 
-from __future__ import annotations
-
 import weakref
 
 import pytest
@@ -17,7 +15,7 @@ def test_an_error_that_is_kept_holds_no_tensors(monkeypatch):
     alive = []
     made = []
 
-    def fail() -> None:
+    def fail():
         held = torch.zeros(3)
         made.append(weakref.ref(held))
         raise ValueError("no such thing")

@@ -1,7 +1,5 @@
 """FLOP counts against closed forms written out here: a multiply-add is two; operators, by hand for a layer."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn
@@ -13,7 +11,7 @@ from highway_bench.measure.flops import Operations, count_flops, count_operation
 BATCH, LENGTH, WIDTH, HEADS = 2, 5, 8, 2
 
 
-def backward_of(module: nn.Module, x: torch.Tensor) -> None:
+def backward_of(module, x):
     out = module(x)
     (out[0] if isinstance(out, tuple) else out).sum().backward()
 

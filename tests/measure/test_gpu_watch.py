@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,10 +54,10 @@ class NvmlError(Exception):
     """NVML's error."""
 
 
-def nvml(**functions: Callable[[Any], int]) -> Any:
+def nvml(**functions):
     """A fake of NVML's module."""
 
-    def handle(uuid: str) -> str:
+    def handle(uuid):
         if uuid != "GPU-1234":
             raise NvmlError("not found")
         return uuid
@@ -67,7 +66,7 @@ def nvml(**functions: Callable[[Any], int]) -> Any:
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
+def gpu(monkeypatch):
     """A fake GPU in the place of torch's."""
     fake = FakeGpu()
     monkeypatch.setattr(torch.cuda, "Event", fake.event)
@@ -94,7 +93,7 @@ def test_the_clock_rate_is_that_of_a_counted_kernel(gpu):
 def test_gpu_time_leaves_the_launches_out(gpu, kernels):
     """A kernel takes a tenth of its launch. The wall time is that of launching; the GPU time that of the kernels."""
 
-    def launch() -> None:
+    def launch():
         for _ in range(kernels):
             gpu.kernel(LAUNCH / 10)
 
@@ -124,7 +123,7 @@ def test_heat_and_power_cap_a_clock(gpu, monkeypatch, reasons, caps):
     assert (watch.caps(), watch.unread) == (caps, None)
 
 
-def refused(_: object) -> int:
+def refused(_):
     raise NvmlError("Function Not Found")
 
 

@@ -1,13 +1,11 @@
 """Memory against sums done by hand for linear–relu–linear, and the meters against each other."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from highway_bench.errors import BadInput
-from highway_bench.measure.memory import MemoryReport, measure_memory, saved_activations, storage_bytes
+from highway_bench.measure.memory import measure_memory, saved_activations, storage_bytes
 
 BATCH, INPUT, HIDDEN, OUTPUT = 32, 16, 64, 4
 FLOAT = 4
@@ -16,12 +14,12 @@ X, Z, Y, SCALAR = (FLOAT * n for n in (BATCH * INPUT, BATCH * HIDDEN, BATCH * OU
 PARAMETERS = W1 + B1 + W2 + B2
 
 
-def make_net() -> nn.Sequential:
+def make_net():
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(INPUT, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, OUTPUT))
 
 
-def report_of(net: nn.Module, *, adam: bool = False, **options: object) -> MemoryReport:
+def report_of(net, *, adam=False, **options):
     x = torch.randn(BATCH, INPUT)
     optimiser = torch.optim.Adam(net.parameters(), foreach=False) if adam else None
     return measure_memory(net, lambda: net(x).sum(), optimiser=optimiser, inputs=[x], **options)
@@ -78,7 +76,7 @@ def test_a_highway_layer_saves_h_and_t_and_its_state():
     maps = [nn.Linear(8, 16) for _ in range(3)]
     net, x = nn.ModuleList(maps), torch.randn(5, 8)
 
-    def forward(leak: list[Tensor]) -> Tensor:
+    def forward(leak):
         y = x
         for layer in maps:
             h, t = layer(y).chunk(2, dim=-1)
@@ -115,8 +113,8 @@ def test_what_cannot_be_measured_is_bad_input():
 def test_compiled_code_is_measured_by_the_profiler_and_really_runs():
     ran = 0
 
-    def backend(graph: torch.fx.GraphModule, inputs: object):
-        def call(*args: object) -> object:
+    def backend(graph, inputs):
+        def call(*args):
             nonlocal ran
             ran += 1
             return graph(*args)

@@ -1,7 +1,5 @@
 """Contrasts with a reference on the same seeds, their words, who leads, and how many pairs would decide."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -15,7 +13,7 @@ from highway_bench.measure.paired import ALPHA, Contrast, compare, contrasts, ho
 from highway_bench.measure.statistics import IntervalEstimate
 
 
-def by_seed(mean: float, seeds: int = 10, *, spread: float = 0.0, salt: int = 0) -> dict[int, float]:
+def by_seed(mean, seeds=10, *, spread=0.0, salt=0):
     """Values with a common part of each seed, as paired runs have it, and a part of their own."""
     common, own = np.random.default_rng(1), np.random.default_rng(100 + salt)
     values = mean + 0.1 * common.standard_normal(seeds) + spread * own.standard_normal(seeds)

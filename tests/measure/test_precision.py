@@ -1,12 +1,9 @@
 """Precision: float32 is IEEE float32 wherever something is measured, whatever torch and the environment prefer."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -65,7 +62,7 @@ def test_what_a_users_module_has_set_is_overruled():
     run([f"{setting}\n{set_up}{CHECK}" for setting in SETTINGS.values()], override="0")
 
 
-def settings() -> tuple[bool, bool, str]:
+def settings():
     backends = torch.backends
     return backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
 
@@ -126,7 +123,7 @@ def test_operators_without_a_repeatable_kernel_are_named(monkeypatch):
     assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
 
 
-def run(scripts: Sequence[str], *, override: str) -> None:
+def run(scripts, *, override):
     """Run each script, which checks what is set, in a fork of a process where torch reads the variable at its import:
     torch takes no two interfaces in one process."""
     environment = os.environ | {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": override, "PYTHONPATH": str(ROOT)}

@@ -1,12 +1,9 @@
 """Processes that stay alive between calls, and end with this one; the clock of a thread; memory that is kept."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -40,11 +37,11 @@ print(kept, freed, min(faults_of_ten() for _ in range(5)))  # a small block behi
 """
 
 
-def leave(status: int) -> None:
+def leave(status):
     os._exit(status)
 
 
-def fail() -> None:
+def fail():
     raise KeyError("no such thing")
 
 
@@ -90,8 +87,8 @@ def test_they_end_when_this_process_is_killed():
 def test_processes_are_sampled_until_it_is_precise():
     numbers = []
 
-    def sampled(*, precise_at: int, least: int = 3, seconds: float = 60.0, broken: tuple[int, ...] = ()) -> list[str]:
-        def sample(number: int) -> None:
+    def sampled(*, precise_at, least=3, seconds=60.0, broken=()):
+        def sample(number):
             numbers.append(number)
             if number in broken:
                 raise KeyError(number)
@@ -118,7 +115,7 @@ counted = pytest.mark.skipif(not delay_is_counted(), reason="this kernel does no
 
 
 @pytest.fixture
-def busy_core() -> Iterator[int]:
+def busy_core():
     """A core on which another process never sleeps."""
     core = min(os.sched_getaffinity(0))
     loop = f"import os\nos.sched_setaffinity(0, {{{core}}})\nprint(flush=True)\nwhile True: pass"
@@ -128,7 +125,7 @@ def busy_core() -> Iterator[int]:
         process.kill()
 
 
-def work(seconds: float) -> None:
+def work(seconds):
     """Keep this thread busy until it has run for so many seconds."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:

@@ -83,7 +83,7 @@ def test_a_rate_is_that_of_the_best_call(monkeypatch):
     disturbances = itertools.cycle([0.04, 0.0])
     multiply = machine.multiply
 
-    def disturbed(side: int) -> None:
+    def disturbed(side):
         multiply(side)
         machine.now += next(disturbances)
 
@@ -125,7 +125,7 @@ def test_tf32_has_rates_of_its_own_which_are_measured_in_tf32(monkeypatch):
     ieee_float32()
     measured = []
 
-    def rate(_: torch.device, dtype: torch.dtype, clock: object) -> float:
+    def rate(_, dtype, clock):
         measured.append((dtype, torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32))
         return 1.0
 

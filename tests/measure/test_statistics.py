@@ -1,7 +1,5 @@
 """Statistics against published values, hand calculations, brute force, and invariants."""
 
-from __future__ import annotations
-
 import math
 from statistics import mean
 

@@ -1,7 +1,5 @@
 """The yard-sticks: frozen, of torch's own layers, one for each family."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The run of a comparison, its rows and its tables."""
 
-from __future__ import annotations
-
 import pytest
 
 import highway_bench as hb

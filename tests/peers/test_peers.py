@@ -1,39 +1,31 @@
 """Every peer computes what our network computes, and one that does not is never timed."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import Any
-
 import pytest
 import torch
 from torch import nn
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Turns
-from highway_bench.network import Stack
 from highway_bench.peers.base import peers, register_peer
 from highway_bench.peers.comparison import SIZES
 from highway_bench.peers.pair import TOLERANCE, PeerDiffers, PeerPair
 from highway_bench.peers.timing import OURS, PeerTimes
-from highway_bench.tasks import Outcome, tasks
+from highway_bench.tasks import tasks
 
-MakeCells = Callable[..., tuple[Cell, ...]]
 OF_TORCH = ["fused-map", "sequential", "stacked-lstm", "transformer-encoder", "two-linear-maps"]
 
 # x-transformers scripts functions when it is imported
 pytestmark = pytest.mark.filterwarnings(r"ignore:.torch\.jit\.script. is deprecated:DeprecationWarning")
 
 
-def pair_of(cells: MakeCells, name: str, **words: Any) -> PeerPair:
+def pair_of(cells, name, **words):
     if peers.get(name).version is None:
         pytest.skip(f"{peers.get(name).package} is not installed")
     (cell,) = cells(name, **words)
     return PeerPair.of(cell)
 
 
-def by_name(outcome: Outcome) -> dict[str, Any]:
+def by_name(outcome):
     assert outcome.error is None, outcome.error
     return {one.metric: one for one in outcome.measurements}
 
@@ -66,11 +58,11 @@ def test_ours_saves_less_than_other_highway_layers(name, cells):
 
 
 @pytest.fixture
-def wrong() -> Iterator[None]:
+def wrong():
     """A peer of another non-linearity."""
 
     @register_peer("wrong", block="plain", family="dense", summary="tanh", source="this test")
-    def wrong(ours: Stack) -> nn.Module:
+    def wrong(ours):
         return nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in ours.joins))
 
     yield
@@ -128,7 +120,7 @@ def test_a_compiled_pair(cells):
 def test_a_ratio_covers_processes(cells):
     (cell,) = cells("sequential")
 
-    def turns(ours: float, theirs: float, *, disturbed: bool = False, capped: int = 0) -> Turns[Any]:
+    def turns(ours, theirs, *, disturbed=False, capped=0):
         seconds = {OURS: [ours] * 3, cell: [theirs] * 3}
         return Turns(seconds, seconds, 1, 0, False, disturbed, capped=capped)
 

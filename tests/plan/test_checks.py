@@ -1,9 +1,5 @@
 """Checks of a plan: a recipe that no training can follow is refused before anything is measured."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from highway_bench.errors import BadInput
@@ -14,7 +10,7 @@ from highway_bench.plan.selection import Selection
 from tests.inline_engine import cell_of
 
 
-def check(task: str, recipe: dict[str, Any]) -> None:
+def check(task, recipe):
     Plan.of("smoke", Selection.of(task, recipe=recipe, device="cpu"))
 
 

@@ -1,10 +1,7 @@
 """Estimates against what is measured; and parts of equal cost, in which what belongs together is together."""
 
-from __future__ import annotations
-
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.progress import TimeLeft
 from highway_bench.execution.schedule import ScheduledCell
@@ -21,7 +18,7 @@ from tests.inline_engine import cell_of
 CELL = cell_of("memory", block="highway", depth=6, width=32, nominal_width=32, batch_size=16, phase="train-step")
 
 
-def cell_bytes(cell: Cell) -> int:
+def cell_bytes(cell):
     return tasks.get(cell.task).cost(cell).bytes
 
 
@@ -83,7 +80,7 @@ def test_the_costliest_cells_correct_the_closed_forms(monkeypatch):
     whole = Estimate(tuple(cells), [*items, timed], workers=1)
     assert whole.seconds == pytest.approx(3 * sum(item.cost.seconds for item in items) + one.cost(CELL).seconds)
 
-    def fails(cell: Cell) -> float:
+    def fails(cell):
         raise ValueError("no network")
 
     monkeypatch.setattr(estimating, "predicted_seconds", fails)
@@ -110,7 +107,7 @@ SELECTION = Selection.of(block=["plain", "highway", "residual"], family=["dense"
 
 
 @pytest.fixture(scope="module")
-def plan() -> Plan:
+def plan():
     return Plan.of("standard", SELECTION)
 
 

@@ -1,18 +1,13 @@
 """Plans: what a selection makes of a profile, and what cannot be asked for."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import product
 from operator import attrgetter
-from typing import Any
 
 import pytest
 
 from highway_bench.blocks import blocks, register_block
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured, UnknownName
 from highway_bench.execution.schedule import with_needs
 from highway_bench.families import make_family
@@ -43,15 +38,15 @@ TINY = Profile(
 )
 
 
-def cells(profile: str | Profile = TINY, **selection: Any) -> list[Cell]:
+def cells(profile=TINY, **selection):
     return list(Plan.of(profile, Selection.of(selection.pop("task", None), **{"device": "cpu", **selection})).cells)
 
 
-def values(found: Iterable[Cell], *fields: str) -> set[Any]:
+def values(found, *fields):
     return set(map(attrgetter(*fields), found))
 
 
-def profile_of(*grids: Grid) -> Profile:
+def profile_of(*grids):
     return Profile("of-a-test", "", grids)
 
 
@@ -90,7 +85,7 @@ def test_the_baseline_comes_first():
 
 
 def test_widths_are_matched_to_plains():
-    def widths(**selection: Any) -> dict[str, int]:
+    def widths(**selection):
         found = cells(task=["trainability"], width=[71], **selection)
         assert values(found, "nominal_width", "match") == {(71, selection.get("match", "params"))}
         return {cell.block: cell.width for cell in found}
@@ -127,7 +122,7 @@ def test_every_task_says_which_words_its_cells_have():
 def test_a_ladder_has_the_rungs_that_were_asked_for():
     climbs = profile_of(skipping_ladder(families=("dense",), blocks=("plain",), depths=(10, 20, 50), seeds=3))
 
-    def needed(**selection: Any) -> set[tuple[int, int, int | None]]:
+    def needed(**selection):
         return values(with_needs(cells(climbs, **selection)), "depth", "seed", "trial")
 
     assert {depth for depth, _, _ in needed()} == {10, 20, 50}
@@ -151,7 +146,7 @@ def test_a_word_of_the_recipe_reaches_the_cells_that_have_it():
             assert after.recipe == {**before.recipe, **({word: value} if after in reached else {})}
 
 
-def trained(profile: str = "standard", **words: Any) -> set[tuple[Any, ...]]:
+def trained(profile="standard", **words):
     """How the networks of a plan train: data, optimiser, rate and rates."""
     found = [cell for cell in cells(profile, **words) if "optimiser" in cell.recipe]
     recipes = [(cell.dataset, *(cell.recipe.get(word) for word in ("optimiser", "rate", "rates"))) for cell in found]
@@ -225,7 +220,7 @@ LAYER = "from torch import nn\ndef make_layer(width):\n    return nn.Sequential(
 
 
 @pytest.fixture
-def layer(module_of: Callable[[str], str]) -> str:
+def layer(module_of):
     return f"{module_of(LAYER)}:make_layer"
 
 
@@ -361,7 +356,7 @@ def test_a_pair_that_makes_no_sense_stays_in_the_plan():
 def test_a_gpu_has_further_modes_unless_some_are_asked_for(monkeypatch):
     grid = Grid(task="throughput", on_cpu=SIZES, modes=("eager", "compile"), gpu_modes=("cudagraph",))
 
-    def modes(**selection: Any) -> set[str]:
+    def modes(**selection):
         return {cell.mode for cell in expand.expand(grid, Selection.of(None, **selection))}
 
     assert modes(device="cpu") == {"eager", "compile"}

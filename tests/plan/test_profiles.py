@@ -1,17 +1,13 @@
 """Profiles: what each promises to touch, and that no cell is planned twice."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from itertools import product
-from typing import Any
 
 import pytest
 import torch
 
 from highway_bench.blocks import blocks, register_block
-from highway_bench.cell import PHASES, Cell
+from highway_bench.cell import PHASES
 from highway_bench.execution.progress import TimeLeft
 from highway_bench.families import families, make_family, register_family
 from highway_bench.families.attention import Attention
@@ -44,16 +40,16 @@ TIMED = ("throughput", "memory", "cost")  # tasks whose widths are those of time
 
 
 @cache
-def plan_of(name: str) -> Plan:
+def plan_of(name):
     return Plan.of(name, Selection(device="cpu"))
 
 
-def planned(name: str, task: Any = None, **words: Any) -> list[Cell]:
+def planned(name, task=None, **words):
     """The cells of a profile under a selection, on a CPU unless it says where."""
     return list(Plan.of(name, Selection.of(task, **{"device": "cpu"} | words)).cells)
 
 
-def combinations(cells: Iterable[Cell], task: str) -> set[tuple[str, str]]:
+def combinations(cells, task):
     return {(cell.block, cell.family) for cell in cells if cell.task == task}
 
 
@@ -224,7 +220,7 @@ def test_standard_times_compiled_steps_next_to_eager_ones_on_a_gpu(monkeypatch):
 
 
 @pytest.fixture
-def throwaways() -> Iterator[list[str]]:
+def throwaways():
     """Families of each kind that nothing but their registration knows of."""
     names = []
     for base in (Mlp, Conv, Attention):

@@ -1,7 +1,5 @@
 """``run``: a frame of what was asked for, from words to rows."""
 
-from __future__ import annotations
-
 import pytest
 
 import highway_bench as hb
@@ -16,7 +14,7 @@ from highway_bench.tasks import Measurement
 from tests.inline_engine import FakeEngine, cell_of
 
 
-def recording() -> FakeEngine:
+def recording():
     """An engine of a user's own: every cell has a peak of one byte."""
     peak = Measurement(metric="peak", value=1.0)
     return FakeEngine(

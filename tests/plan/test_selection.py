@@ -1,7 +1,5 @@
 """Selection: one value or several, names or classes; the same options for Python and for the command line."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 
@@ -18,7 +16,7 @@ from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
 
 
-def a_layer(width: int) -> nn.Module:
+def a_layer(width):
     return nn.Linear(width, width)
 
 

@@ -1,11 +1,6 @@
 """Free memory: the machine's, or what the tightest limit of a control group leaves; and a GPU's, which is read in a
 process of its own, since reading it in this process would initialise CUDA."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-
 import psutil
 import pytest
 import torch
@@ -24,7 +19,7 @@ MIB = 2**20
 
 
 @pytest.fixture
-def groups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def groups(monkeypatch, tmp_path):
     """A machine with 1,000 MiB available, and a folder for its control groups."""
     monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"available": 1000 * MIB})())
     monkeypatch.setattr(memory_cgroup, "GROUPS", tmp_path / "cgroup")
@@ -32,14 +27,14 @@ def groups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def write(folder: Path, limit: str, usage: int, limit_file: str, usage_file: str, stat: str) -> None:
+def write(folder, limit, usage, limit_file, usage_file, stat):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / limit_file).write_text(f"{limit}\n")
     (folder / usage_file).write_text(f"{usage}\n")
     (folder / "memory.stat").write_text(stat)
 
 
-def write_v2(folder: Path, limit: str, usage: int, cached: int = 0) -> None:
+def write_v2(folder, limit, usage, cached=0):
     write(folder, limit, usage, "memory.max", "memory.current", f"anon 5\ninactive_file {cached}\n")
 
 
@@ -90,10 +85,10 @@ cuda = types.SimpleNamespace(
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+def log(monkeypatch, tmp_path):
     """A machine with a GPU: the file has a word for each process that read it, and this process must not."""
 
-    def refuse(*_: object) -> object:
+    def refuse(*_):
         raise AssertionError("CUDA is initialised in the process that starts the workers")
 
     log = tmp_path / "log"

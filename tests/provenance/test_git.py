@@ -1,7 +1,5 @@
 """The commit of the running source, and git's errors in one line."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 
@@ -47,7 +45,7 @@ def test_without_git(tmp_path, monkeypatch):
 
 
 def test_commit(tmp_path, monkeypatch):
-    def git(*words: str) -> str:
+    def git(*words):
         who = ["-c", "user.name=x", "-c", "user.email=x@x"]
         return subprocess.run(
             ["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True, text=True

@@ -1,7 +1,5 @@
 """File locks: held by a process, not by a file."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,11 +1,7 @@
 """The identity of a machine, and what else kept it busy: differences of the kernel's counters."""
 
-from __future__ import annotations
-
 import platform
 import time
-from collections.abc import Callable
-from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
@@ -29,14 +25,13 @@ EPYC = {
 }
 ARM = {"Features": "fp asimd sve", "CPU implementer": "0x41", "CPU architecture": "8", "CPU part": "0xd40"}
 PROCESSOR = machine.processor.__wrapped__  # not cached
-Set = Callable[..., None]
 
 
 @pytest.fixture
-def set_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Set:
+def set_up(monkeypatch, tmp_path):
     """Stand in for a machine with this ``/proc/cpuinfo`` (none if empty), two cores, started on 2027-01-02."""
 
-    def set_up(info: dict[str, str], **changes: str) -> None:
+    def set_up(info, **changes):
         path = tmp_path / "cpuinfo"
         path.unlink(missing_ok=True)
         if info:
@@ -50,7 +45,7 @@ def set_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Set:
     return set_up
 
 
-def name(gpu: str | None = None) -> str:
+def name(gpu=None):
     return machine.identity_with(gpu).machine
 
 

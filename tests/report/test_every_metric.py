@@ -1,14 +1,11 @@
 """Every metric of every task that has a value in the rows is shown: on the page, or in a table of it."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 import pandas as pd
 import pytest
 
-from highway_bench.cell import Cell, canonical
+from highway_bench.cell import canonical
 from highway_bench.execution.runner import run_cells
 from highway_bench.frames.rows import prepared
 from highway_bench.plan.plan import Plan
@@ -59,7 +56,7 @@ NARROW = Selection(family=("dense", "mlp", "bilstm"), block=(*BLOCKS, "highway")
 """Every grid of ``smoke`` has cells of these."""
 
 
-def cells() -> Iterator[Cell]:
+def cells():
     """Of the cells of ``smoke`` one a task, phase, data set and recipe, in its first family or ``dense``, under each of
     ``BLOCKS``."""
     kinds = {}
@@ -73,7 +70,7 @@ def cells() -> Iterator[Cell]:
 
 
 @pytest.fixture(scope="session")
-def smoke(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+def smoke(tmp_path_factory):
     """Rows of cells of the profile ``smoke``, measured here."""
     folder = tmp_path_factory.mktemp("smoke")
     with Store(folder / "store.sqlite") as store:
@@ -82,7 +79,7 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
-def real(smoke: pd.DataFrame) -> pd.DataFrame:
+def real(smoke):
     """Those rows, and one made up of every metric of ``LACKING``: after a scalar of the same cell."""
     rows = []
     for task, lacking in LACKING.items():
@@ -100,7 +97,7 @@ def real(smoke: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def with_digits(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str], str]]:
+def with_digits(frame):
     """``frame`` with the values of each metric replaced by three digits of its own; and these digits."""
     frame = frame.copy()
     known = frame["value"].notna() & ~frame["metric"].isin(NOT_SHOWN)
@@ -115,7 +112,7 @@ def with_digits(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str]
 
 
 @pytest.fixture(scope="session")
-def page(real: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
+def page(real, tmp_path_factory):
     """The page of the rows with digits of their own."""
     return write_report(with_digits(real)[0], tmp_path_factory.mktemp("page")).page.read_text(encoding="utf-8")
 

@@ -1,7 +1,5 @@
 """Figures: what is drawn, the same bytes every time, words for those who cannot see them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -24,7 +22,7 @@ every = pytest.mark.parametrize("kind", every_figure(), ids=lambda kind: kind.na
 
 
 @pytest.fixture(scope="module")
-def measured() -> Results:
+def measured():
     """A whole run whose training steps were timed in turn."""
     costs = {"plain": 1.0, "pre-norm": 2.0, "highway": 3.0}
     rows = whole(tuple(costs), families=("dense", "conv"))

@@ -1,10 +1,5 @@
 """The committed rows with a store's: one row a connection, what is repeated, and this machine's costs."""
 
-from __future__ import annotations
-
-from typing import Any
-
-import pandas as pd
 import pytest
 
 from highway_bench.frames.results import Results
@@ -13,19 +8,18 @@ from highway_bench.report.choice.columns import IDENTITY, KNOWN
 from highway_bench.report.choice.lines import measured_here, taken
 from highway_bench.report.choice.screen import screen
 from highway_bench.report.choice.table import finals_of, wide_table
-from highway_bench.results.schema import Row
 from tests.report.test_wide_table import LOSSES, rows_with
 from tests.rows import frame_of, timed
 
 COSTS = {"plain": 1.0, "pre-norm": 1.2, "residual": 1.1}
 
 
-def table_of(known: list[Row], here: list[Row]) -> pd.DataFrame:
+def table_of(known, here):
     committed, results = (Results(frame_of(rows)) for rows in (known, here))
     return joined(wide_table(committed, KNOWN), finals_of(committed), results)
 
 
-def by_connection(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
+def by_connection(table):
     assert not table.duplicated(list(IDENTITY)).any()
     return {row["connection"]: row for row in table.to_dict("records")}
 

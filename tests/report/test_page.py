@@ -9,15 +9,12 @@ import sys
 from contextlib import closing
 from html.parser import HTMLParser
 from itertools import chain
-from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.report.page import write_one_file, write_report
 from highway_bench.results.integrity import ADDED
-from highway_bench.results.schema import Row
 from highway_bench.results.store import Store
 from tests.rows import cell, frame_of, memory, timed, whole
 
@@ -77,7 +74,7 @@ class Page(HTMLParser):
         self.words.append(data)
 
 
-def store_of(path: Path, rows: list[Row]) -> Path:
+def store_of(path, rows):
     by_digest = {}
     for row in rows:
         by_digest.setdefault(row["digest"], []).append(row)
@@ -89,7 +86,7 @@ def store_of(path: Path, rows: list[Row]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def text(standard: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
+def text(standard, tmp_path_factory):
     """The page of the whole synthetic run."""
     return write_report(standard, tmp_path_factory.mktemp("page")).page.read_text(encoding="utf-8")
 

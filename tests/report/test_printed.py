@@ -1,10 +1,7 @@
 """What is printed: numbers as text, the summary in a terminal, and tables as LaTeX."""
 
-from __future__ import annotations
-
 import io
 import math
-from collections.abc import Iterable
 
 import pytest
 from rich.console import Console
@@ -47,7 +44,7 @@ def test_intervals_counts_and_lists():
     assert listed(["a", "b", "c"]) == "a, b and c"
 
 
-def printed(parts: Iterable[str | TextTable], width: int = 160) -> str:
+def printed(parts, width=160):
     out = io.StringIO()
     for part in parts:
         print_part(part, Console(file=out, width=width))

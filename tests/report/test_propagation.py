@@ -1,10 +1,7 @@
 """Frames and figure of the propagation task, against rows worked out by hand."""
 
-from __future__ import annotations
-
 import json
 import math
-from typing import Any
 
 import pytest
 
@@ -16,13 +13,13 @@ STEPS = {"gain": 1.0, "steps": 5, "rate": 0.01, "optimiser": "sgd"}
 
 
 def starts(
-    changes: dict[str, list[float]],
+    changes,
     *,
-    gain: float = 1.0,
-    depth: int = 10,
-    family: str = "dense",
-    **values: Any,
-) -> list[Any]:
+    gain=1.0,
+    depth=10,
+    family="dense",
+    **values,
+):
     """A block's changes a layer, one a seed."""
     rows = []
     for block, by_seed in changes.items():
@@ -56,13 +53,13 @@ def test_as_many_seeds_each_way_are_mixed():
 
 
 def first_steps(
-    block: str,
-    moved: list[float],
-    still: tuple[int, int | None, int | None],
+    block,
+    moved,
+    still,
     *,
-    status: str = "ok",
-    seed: int = 0,
-) -> list[Any]:
+    status="ok",
+    seed=0,
+):
     base = cell("propagation", block, "dense", len(moved), dataset="digits", recipe=STEPS, seed=seed)
     rows = start(base, 1.0)
     base = base | {"status": status}

@@ -1,21 +1,18 @@
 """Which learning rate counts, where fresh seeds ran at several."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 
 from highway_bench.frames.results import Results
-from highway_bench.results.schema import Row
 from tests.rows import cell, frame_of, training
 
 
-def results_of(*rows: list[Row]) -> Results:
+def results_of(*rows):
     return Results(frame_of([row for part in rows for row in part]))
 
 
-def tuned_run(rate: float, seed: int, loss: float | None, *, trial: int | None = None) -> list[Row]:
+def tuned_run(rate, seed, loss, *, trial=None):
     """A run of highway at a rate that was tuned; it diverged where it has no ``loss``."""
     recipe = {"steps": 400, "optimiser": "sgd", "rate": rate, "own_rate": True}
     base = cell("trainability", "highway", "dense", 10, dataset="digits", recipe=recipe, seed=seed, trial=trial)

@@ -1,7 +1,5 @@
 """The model of a report: tables computed once, with units, described by the runs."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,10 +1,7 @@
 """Each table against values worked out by hand."""
 
-from __future__ import annotations
-
 import json
 import math
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,14 +14,12 @@ from highway_bench.results.store import Store
 from tests.rows import LADDER, PLAIN, cell, frame_of, inside, memory, metric, timed, timing, trained
 
 
-def ladder(
-    losses: dict[tuple[str, int], list[float | None]], *, recipe: dict[str, Any] | None = None, **values: Any
-) -> pd.DataFrame:
+def ladder(losses, *, recipe=None, **values):
     """Runs with these final losses, one a seed."""
     return frame_of(trained(losses, recipe=LADDER | (recipe or {}), **values))
 
 
-def of(table: pd.DataFrame, **values: Any) -> dict[str, Any]:
+def of(table, **values):
     """The one row of ``table`` with these values."""
     for name, value in values.items():
         table = table[table[name] == value]

@@ -1,10 +1,7 @@
 """The wide table: every number from its rows, words that intervals bear out, and the answers that are read from it."""
 
-from __future__ import annotations
-
 import math
 import re
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,7 +15,6 @@ from highway_bench.report.choice.columns import COLUMNS, IDENTITY
 from highway_bench.report.choice.ranking import KINDS, depths_of, kind_named, ranking
 from highway_bench.report.choice.table import wide_table
 from highway_bench.results.parquet import FOLDER
-from highway_bench.results.schema import Row
 from highway_bench.success.ladder import NOT_RUN
 from tests.rows import LADDER, frame_of, timed, trained
 
@@ -30,12 +26,12 @@ LOSSES = {
 }
 
 
-def rows_with(losses: dict[str, list[float | None]]) -> list[Row]:
+def rows_with(losses):
     by_depth = {(block, 10): by_seed for block, by_seed in losses.items()}
     return trained(by_depth, recipe=LADDER | {"steps": 120}, rate=0.03, curve=True)
 
 
-def of(rows: list[Row]) -> dict[str, dict[str, Any]]:
+def of(rows):
     table = wide_table(Results(frame_of(rows)))
     return {row["connection"]: row for row in table.to_dict("records")}
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
-import pandas as pd
 import pytest
 
 from highway_bench.execution.job import Began, Ended, Job
@@ -26,7 +24,7 @@ BASE = {0: 0.1, 1: 0.2, 2: 0.4, 3: 0.8}
 GONE = dict.fromkeys(BASE, math.nan)
 
 
-def runs(losses: Mapping[int, float], **metrics: list[float]) -> pd.DataFrame:
+def runs(losses, **metrics):
     """Runs by seed; further ``metrics`` in the order of the losses."""
     values = {
         ONE.but(seed=seed): {"final_loss": loss} | {name: own[number] for name, own in metrics.items()}
@@ -96,7 +94,7 @@ BEST = {"highway": 0.1, "plain": 0.2}
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def store(tmp_path, monkeypatch):
     """The path of a store, for a study of few arms."""
     monkeypatch.setattr(inits, "PAIRS", PAIRS)
     return tmp_path / "s.sqlite"

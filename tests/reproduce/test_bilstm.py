@@ -1,19 +1,12 @@
 """BiLSTMs by depth: the protocol, and the verdicts for given accuracies."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
 
-import pandas as pd
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.studies.reproduce import bilstm
-from highway_bench.studies.reproduce.base import Conclusion, reproductions
-from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce import conftest
 from tests.reproduce.conftest import C, N, R, U, followed, rows_of
@@ -22,7 +15,6 @@ BILSTM = reproductions.get("bilstm")
 FIRST = BILSTM.version.seen
 CHANCE = 0.5
 NOISE = (0.0, 0.004, -0.004)  # the same at every depth, so differences between depths do not have it
-Accuracies = Mapping[str, Sequence[float]]
 LIKE_THE_BLOG = {
     "plain": [0.76, 0.76, 0.74, 0.50],
     "highway": [0.76, 0.76, 0.75, 0.72],
@@ -32,15 +24,15 @@ FLAT = {block: [0.76] * 4 for block in bilstm.BLOCKS}
 
 
 @pytest.fixture(autouse=True)
-def chance(monkeypatch: pytest.MonkeyPatch) -> None:
+def chance(monkeypatch):
     """Replaces the chance of the corpora, whose data may be missing."""
     monkeypatch.setattr(bilstm, "chance_of", lambda corpus: CHANCE)
 
 
-def rows_like(accuracies: Accuracies, *, seeds: int | None = None, loss: float = 0.5) -> pd.DataFrame:
+def rows_like(accuracies, *, seeds=None, loss=0.5):
     """Rows of both corpora and of the tuning runs: accuracies by block and depth, with small differences by seed."""
 
-    def metrics(cell: Cell) -> dict[Any, float]:
+    def metrics(cell):
         accuracy = accuracies[cell.block][bilstm.DEPTHS.index(cell.depth)] + NOISE[(cell.seed - FIRST) % 3]
         return {
             "final_loss": loss,
@@ -53,11 +45,11 @@ def rows_like(accuracies: Accuracies, *, seeds: int | None = None, loss: float =
     return rows_of(followed(BILSTM, Request(seeds=seeds), metrics), params=1_000)
 
 
-def outcome(accuracies: Accuracies, **words: Any) -> Conclusion:
+def outcome(accuracies, **words):
     return BILSTM.outcome(rows_like(accuracies, **words), Request(seeds=words.get("seeds")))
 
 
-def verdicts(result: Conclusion) -> list[Verdict]:
+def verdicts(result):
     """The verdicts on one corpus. Both corpora have the same rows."""
     first, second = (conftest.verdicts(result, corpus) for corpus in bilstm.CORPORA)
     assert first == second

@@ -1,10 +1,7 @@
 """Claims: one rule for all verdicts, and the same claim behind rule, power and verdict."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -13,7 +10,7 @@ from highway_bench.studies.reproduce.quantities import Quantity, Region, Statist
 from tests.reproduce.conftest import A, C, N, R, S, U
 
 
-def claim(region: Region, *, statistic: Statistic = Statistic.MEAN, seen: Any = None, **rest: Any) -> Claim:
+def claim(region, *, statistic=Statistic.MEAN, seen=None, **rest):
     """A claim on quantities; ``seen`` are further fields of their observation."""
     return Claim(
         statement="it is so",
@@ -26,7 +23,7 @@ def claim(region: Region, *, statistic: Statistic = Statistic.MEAN, seen: Any = 
     )
 
 
-def between(low: float, high: float, n: int = 5) -> Quantity:
+def between(low, high, n=5):
     return Quantity("q", (low + high) / 2, low, high, n)
 
 

@@ -1,22 +1,17 @@
 """The contract of every reproduction: the same claims whatever ended, and no verdict from a part of the runs."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from highway_bench.blocks import blocks
-from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.execution.schedule import with_needs
 from highway_bench.families import families
-from highway_bench.studies.reproduce.base import Reproduction, ended_cells, reproductions
+from highway_bench.studies.reproduce.base import ended_cells, reproductions
 from highway_bench.studies.reproduce.quantities import Statistic
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.tasks import tasks
@@ -26,13 +21,13 @@ ROOT = Path(__file__).parents[2]
 EVERY = pytest.mark.parametrize("name", reproductions.names())
 
 
-def failed_rows(cells: Iterable[Cell]) -> pd.DataFrame:
+def failed_rows(cells):
     """The rows of cells whose worker died: one without a value for every metric of the task."""
     values = {cell: {metric.name: math.nan for metric in tasks.get(cell.task).metrics} for cell in cells}
     return rows_of(values, status="crashed")
 
 
-def ended_rows(one: Reproduction, request: Request) -> pd.DataFrame:
+def ended_rows(one, request):
     """The rows of all cells and of those that they need, all alike; whoever has a step time has its samples."""
     values = followed(one, request, lambda cell: {metric.name: 0.5 for metric in tasks.get(cell.task).metrics})
     trials = {cell: {"final_loss": 0.5, "success": 1.0} for cell in with_needs(values) if cell not in values}

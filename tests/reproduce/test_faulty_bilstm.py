@@ -1,12 +1,7 @@
 """The faulty BiLSTM: the verdicts for given accuracies, and a run of it through a worker."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.studies.reproduce.base import Reproduction, reproductions
 from highway_bench.studies.reproduce.faulty_bilstm import DEEP, FAULTY
 from highway_bench.studies.reproduce.request import Request
@@ -18,7 +13,7 @@ STUDY = reproductions.get("faulty-bilstm")
 REQUEST = Request(device="cpu")
 
 
-def measured(cell: Cell, falls: Mapping[str, float], single: float) -> dict[str, float]:
+def measured(cell, falls, single):
     fall = falls[cell.block] if cell.depth == DEEP else 0.0
     accuracy = single - fall + 0.002 * (cell.seed % 3)
     return {"final_loss": 0.5, "success": 1.0, "test_accuracy": accuracy, "rate": cell.recipe["rate"]}
@@ -44,7 +39,7 @@ def test_the_verdicts(falls, single, expected):
 
 @pytest.mark.parametrize(("collapsed", "expected"), [(1, C), (2, U), (5, U), (8, U), (9, R)])
 def test_a_bare_majority_of_seeds_decides_nothing(collapsed, expected):
-    def metrics(cell: Cell) -> dict[str, float]:
+    def metrics(cell):
         falls = 0.25 * (cell.seed < STUDY.version.seen + collapsed)
         return measured(cell, {"plain": 0.2, "highway": 0.0, FAULTY: falls}, 0.75)
 

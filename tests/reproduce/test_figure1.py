@@ -1,18 +1,13 @@
 """Figure 1: equal trials in both arms, and the verdicts that given trials must get."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from highway_bench.errors import BadInput
-from highway_bench.studies.reproduce.base import Conclusion, reproductions
-from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.quantities import BEST_OF, best_ratio, expected_best
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.studies.reproduce.searches import searched
@@ -20,10 +15,9 @@ from tests.reproduce.conftest import C, N, R, U, rows_of, verdicts
 
 FIGURE1 = reproductions.get("figure1")
 LOWER = "100 layers: highway ends at a lower loss"
-Losses = Mapping[tuple[str, int], Sequence[float]]
 
 
-def outcome(losses: Losses, scale: str = "desk", steps: Mapping[str, float] | None = None) -> Conclusion:
+def outcome(losses, scale="desk", steps=None):
     """The conclusion for trials with these final losses. The winner's runs end near the lowest of them."""
     request, values = Request(scale=scale), {}
     for (block, depth), own in losses.items():
@@ -39,13 +33,13 @@ def outcome(losses: Losses, scale: str = "desk", steps: Mapping[str, float] | No
     return FIGURE1.outcome(rows_of(values), request)
 
 
-def verdict(result: Conclusion, what: str) -> Verdict:
+def verdict(result, what):
     """The verdict on the claim whose statement has these words."""
     (found,) = verdicts(result, what)
     return found
 
 
-def spread(around: float) -> list[float]:
+def spread(around):
     return [around * factor for factor in np.geomspace(1, 30, 60)]
 
 
@@ -157,7 +151,7 @@ def test_its_interval_covers_the_true_ratio(scatter):
     rng = np.random.default_rng(0)
     sizes = (1.0, 0.5)  # decades: with equal ones the errors of both arms are alike
 
-    def searches(n: int, number: int) -> list[NDArray[np.float64]]:
+    def searches(n, number):
         one = rng.standard_normal if scatter == "normal" else lambda shape: -rng.standard_exponential(shape)
         return [10 ** (size * one((number, n))) for size in sizes]
 

@@ -1,18 +1,16 @@
 """Counts of published networks, and the findings on wrong and missing counts."""
 
-from typing import Any
-
-from highway_bench.studies.reproduce.base import Conclusion, reproductions
+from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.claims import Evidence
 from highway_bench.studies.reproduce.flops import NETS
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.tasks import tasks
-from tests.reproduce.conftest import C, N, R, Values, rows_of, verdicts
+from tests.reproduce.conftest import C, N, R, rows_of, verdicts
 
 FLOPS = reproductions.get("flops")
 
 
-def counts(**changes: Any) -> Values:
+def counts(**changes):
     return {
         net.cell(): {"parameters": float(net.parameters), "multiply_adds": float(net.multiply_adds or 1)}
         | changes.get(net.name, {})
@@ -20,7 +18,7 @@ def counts(**changes: Any) -> Values:
     }
 
 
-def outcome(values: Values) -> Conclusion:
+def outcome(values):
     return FLOPS.outcome(rows_of(values), Request())
 
 

@@ -1,16 +1,13 @@
 """Gate biases by depth: the guideline's cells, and the verdicts for given losses."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families.parts import count_parameters
-from highway_bench.studies.reproduce.base import Conclusion, reproductions
+from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.gate_bias import BIASES, GUIDELINE
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.tasks.architecture_network import cell_network
@@ -21,12 +18,10 @@ ADVISED = dict.fromkeys(GUIDELINE.items(), 0.1)
 """Losses by layers and bias: the advised ones train."""
 
 
-def outcome(
-    losses: dict[tuple[int, float], float], accuracy: float = 0.99, failing: int = 0, gone: float = 2.3
-) -> Conclusion:
+def outcome(losses, accuracy=0.99, failing=0, gone=2.3):
     """The conclusion for these losses; the first ``failing`` seeds at 10 layers and bias −1 have the loss ``gone``."""
 
-    def metrics(cell: Cell) -> dict[str, float]:
+    def metrics(cell):
         if "own_rate" not in cell.recipe:
             return {"final_loss": 0.01, "test_accuracy": accuracy}
         layers, bias, seed = cell.depth + 2, cell.block_options["gate_bias"], cell.seed - STUDY.version.seen

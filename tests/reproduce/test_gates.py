@@ -1,15 +1,10 @@
 """Gates at 50 layers: the protocol, and the verdicts for given networks."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
-from typing import Any
 
 import pandas as pd
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.frames.gates import layers, over_seeds
 from highway_bench.studies.reproduce.base import reproductions
@@ -19,10 +14,9 @@ from tests.reproduce import conftest
 from tests.reproduce.conftest import C, N, R, verdicts
 
 STUDY = reproductions.get("gates")
-Numbers = dict[str, float]
 
 
-def as_published(cell: Cell, layer: int) -> Numbers:
+def as_published(cell, layer):
     """Metrics of highway layer ``layer`` in a network that behaves like the paper's, with small differences by seed."""
     early, wiggle = layer <= 14, 1e-3 * (cell.seed - STUDY.version.seen)
     # The paper's layers 15 to 45, 31 of 49, contribute nothing
@@ -43,7 +37,7 @@ def as_published(cell: Cell, layer: int) -> Numbers:
     return values
 
 
-def whole(cell: Cell) -> Numbers:
+def whole(cell):
     """Metrics of the whole network."""
     gated = {"sparsity_one": 0.8 + 1e-3 * (cell.seed - STUDY.version.seen), "sparsity_average": 0.3}
     values = {"final_loss": 0.01, "success": 1.0, "rate": 0.3, "intact_loss": 0.1, "intact_error": 0.01}
@@ -51,12 +45,12 @@ def whole(cell: Cell) -> Numbers:
 
 
 def rows_of(
-    inside: Callable[[Cell, int], Numbers] = as_published,
+    inside=as_published,
     *,
-    seeds: int = 10,
-    trains: Callable[[Cell], bool] = lambda cell: True,
-) -> pd.DataFrame:
-    def metrics(cell: Cell) -> dict[Any, float]:
+    seeds=10,
+    trains=lambda cell: True,
+):
+    def metrics(cell):
         if not trains(cell):
             return {"success": 0.0, "rate": 0.3}
         layers = range(1, DEPTH + 1)
@@ -98,7 +92,7 @@ def test_the_networks_name_the_activation_that_their_search_chose():
 
 
 def test_networks_that_do_the_opposite_contradict_every_claim():
-    def inside(cell: Cell, layer: int) -> Numbers:
+    def inside(cell, layer):
         seed = cell.seed - STUDY.version.seen
         values = as_published(cell, DEPTH + 1 - layer)
         if cell.block == "highway":
@@ -112,7 +106,7 @@ def test_networks_that_do_the_opposite_contradict_every_claim():
 
 
 def test_one_of_the_silent_layers_that_matters_is_enough():
-    def inside(cell: Cell, layer: int) -> Numbers:
+    def inside(cell, layer):
         return as_published(cell, layer) | ({"lesion_error": 0.02} if layer == 30 else {})
 
     assert verdicts(STUDY.outcome(rows_of(inside), Request()), "any of layers") == [C]

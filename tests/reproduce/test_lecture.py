@@ -1,16 +1,12 @@
 """The lecture, by our code and in Keras: its protocol, the verdicts for given curves, and that both train alike."""
 
-from __future__ import annotations
-
 import math
 from importlib.util import find_spec
-from typing import Any
 
 import pandas as pd
 import pytest
 import torch
 
-from highway_bench.cell import Cell
 from highway_bench.published_code import lecture as published
 from highway_bench.studies.reproduce import lecture
 from highway_bench.studies.reproduce.base import reproductions
@@ -23,10 +19,9 @@ LECTURE, IN_KERAS = reproductions.get("lecture"), reproductions.get("lecture-ker
 WITH_KERAS = pytest.mark.skipif(find_spec("keras") is None, reason="Keras is not installed")
 ALL = Request(epochs=50)
 LOSSES = ("epoch_train_loss", "epoch_test_loss")
-Curves = dict[int, tuple[float, float]]
 
 
-def losses_of(curves: Curves, seed: int) -> dict[Any, float]:
+def losses_of(curves, seed):
     """The losses by epoch, which differ by 1 % between seeds."""
     return {
         (name, "epoch", epoch): loss * (1 + 0.01 * (seed % 2))
@@ -35,7 +30,7 @@ def losses_of(curves: Curves, seed: int) -> dict[Any, float]:
     }
 
 
-def rows_of(curves: Curves, accuracy: float = 0.9827, seeds: int = SEEDS) -> pd.DataFrame:
+def rows_of(curves, accuracy=0.9827, seeds=SEEDS):
     """Rows of all seeds."""
     last = max(curves)
     return conftest.rows_of(
@@ -47,7 +42,7 @@ def rows_of(curves: Curves, accuracy: float = 0.9827, seeds: int = SEEDS) -> pd.
     )
 
 
-def changed(factor: float, *which: tuple[int, int]) -> Curves:
+def changed(factor, *which):
     """The printed losses; those ``which`` are named by epoch and index, by default all, times a factor."""
     return {
         epoch: (losses[0] * (factor if not which or (epoch, 0) in which else 1),
@@ -114,7 +109,7 @@ def test_the_verdicts_in_keras(factor, difference, expected):
     assert verdicts(IN_KERAS.outcome(rows, Request())) == [expected] * (2 * KERAS_EPOCHS + 1)
 
 
-def small(dtype: str, recipe: dict[str, Any]) -> Cell:
+def small(dtype, recipe):
     """A cell of the study, on small digits."""
     cell = next(one for one in IN_KERAS.cells(Request(device="cpu")) if one.dtype == dtype)
     rest = {name: value for name, value in cell.recipe.items() if name not in ("dataset", "epochs")}

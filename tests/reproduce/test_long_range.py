@@ -1,23 +1,17 @@
 """Long ranges: the protocol, and the verdicts for given steps."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Mapping
 
 import pandas as pd
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.studies.reproduce import long_range
-from highway_bench.studies.reproduce.base import Conclusion, reproductions
+from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce.conftest import A, N, S, U, followed, rows_of, verdicts
 
 LONG_RANGE = reproductions.get("long-range")
 MISS = math.inf
-Steps = Mapping[str, Mapping[int, float]]  # family → length → step of the hit
-Missed = Mapping[tuple[str, int], int]  # by family and length, how many of the first seeds miss
 EASIER, GROWS = "easier", "the path has"  # words of the two claims
 
 FAST = {25: 150, 50: 180, 100: 220, 200: 300}
@@ -25,10 +19,10 @@ LIKE_THE_CLAIM = {"attention": FAST, "bilstm": {25: 150, 50: 500, 100: MISS, 200
 THE_OTHER_WAY = {"attention": {25: 150, 50: 500, 100: 900, 200: MISS}, "bilstm": FAST}
 
 
-def rows_like(steps: Steps, missed: Missed | None = None) -> pd.DataFrame:
+def rows_like(steps, missed=None):
     """Rows of all runs and of the tuning runs. Every block of a family hits at these steps, plus 3 per seed."""
 
-    def metrics(cell: Cell) -> dict[str, float]:
+    def metrics(cell):
         family, length, seed = cell.family, int(cell.seq_len or 0), cell.seed - LONG_RANGE.version.seen
         hit = MISS if seed < (missed or {}).get((family, length), 0) else steps[family][length] + 3 * seed
         reached = {"steps_to_threshold": hit} if hit < MISS else {}
@@ -38,7 +32,7 @@ def rows_like(steps: Steps, missed: Missed | None = None) -> pd.DataFrame:
     return rows_of(followed(LONG_RANGE, Request(), metrics), params=1_000.0)
 
 
-def outcome(steps: Steps, missed: Missed | None = None) -> Conclusion:
+def outcome(steps, missed=None):
     return LONG_RANGE.outcome(rows_like(steps, missed), Request())
 
 

@@ -1,26 +1,21 @@
 """Step time by length: the verdicts for given times."""
 
-from __future__ import annotations
-
 import json
 import math
-from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from highway_bench.studies.reproduce import parallel
-from highway_bench.studies.reproduce.base import Conclusion, reproductions
+from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce import conftest
 from tests.reproduce.conftest import C, N, R, U, verdicts
 
 PARALLEL = reproductions.get("parallel")
-Law = Callable[[float], float]
 
 
-def rows_of(attention: Law, bilstm: Law, device: str = "cpu", noise: float = 0.02) -> pd.DataFrame:
+def rows_of(attention, bilstm, device="cpu", noise=0.02):
     """Rows with random samples around the times (s) of two laws."""
     rng = np.random.default_rng(0)
     cells = PARALLEL.cells(Request(device=device))
@@ -30,16 +25,16 @@ def rows_of(attention: Law, bilstm: Law, device: str = "cpu", noise: float = 0.0
     return rows.assign(samples=[json.dumps(list(own)) for own in samples for _ in range(2)])
 
 
-def outcome(attention: Law, bilstm: Law, device: str = "cpu", noise: float = 0.02) -> Conclusion:
+def outcome(attention, bilstm, device="cpu", noise=0.02):
     return PARALLEL.outcome(rows_of(attention, bilstm, device, noise), Request(device=device))
 
 
-def work(n: float) -> float:
+def work(n):
     """The paper's work: n·d² and n²·d at d = 64, equal at n = d."""
     return 1e-5 * (n + n * n / 64) / 2
 
 
-def linear(n: float) -> float:
+def linear(n):
     return 1e-5 * n
 
 
@@ -73,7 +68,7 @@ def test_on_a_gpu_a_flat_step_is_the_claim(attention, verdict):
 
 
 def test_the_crossing():
-    def table(attention: Law, bilstm: Law) -> pd.DataFrame:
+    def table(attention, bilstm):
         return parallel.times(rows_of(attention, bilstm, noise=1e-6))
 
     assert parallel.crossing(table(work, linear)) == pytest.approx(64, abs=1)

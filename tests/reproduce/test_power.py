@@ -1,7 +1,5 @@
 """Power: the published examples, closed forms, and designs that show nothing."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -14,7 +12,7 @@ from highway_bench.studies.reproduce.quantities import Region, Statistic, rate_d
 ABOVE = Region(least=1.0)
 
 
-def paired(n: int, scatter: float, comparisons: int = 4) -> PowerDesign:
+def paired(n, scatter, comparisons=4):
     return PowerDesign(Statistic.PAIRED, n, 1 - 0.05 / comparisons, scatter, ABOVE, ratio=True)
 
 

@@ -1,12 +1,7 @@
 """Recurrence through time: the verdicts for given successes."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.recurrence import LONG, SHORT
 from tests.reproduce.conftest import C, N, R, U, outcome_of, verdicts
@@ -15,7 +10,7 @@ STUDY = reproductions.get("recurrence")
 EVERY = {(block, length): 10 for block in ("plain", "residual", "highway") for length in (SHORT, LONG)}
 
 
-def measured(cell: Cell, successes: Mapping[tuple[str, int], int]) -> dict[str, float]:
+def measured(cell, successes):
     succeeds = cell.seed - STUDY.version.seen < successes[cell.block, cell.depth]
     reached = {"steps_to_threshold": 300.0} if succeeds else {}
     rate = cell.recipe["rate"]

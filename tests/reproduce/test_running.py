@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import fields
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import psutil
 import pytest
 import torch
 from matplotlib.figure import Figure
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from highway_bench.cell import Cell
 from highway_bench.cli import app
@@ -63,7 +60,7 @@ class Tiny(Reproduction):
 
 
 @pytest.fixture
-def tiny() -> Iterator[Tiny]:
+def tiny():
     one = Tiny()
     reproductions.register(one.name, one, module=__name__)
     yield one
@@ -71,7 +68,7 @@ def tiny() -> Iterator[Tiny]:
 
 
 @pytest.fixture
-def call(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def call(tiny, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return lambda *words: CliRunner().invoke(app, ["reproduce", *map(str, words)], prog_name="highway-bench")
 
@@ -100,7 +97,7 @@ def test_the_command_writes_files_and_uses_the_store_again(call, tmp_path, monke
 
 
 def test_a_run_of_another_size_has_a_folder_of_its_own(tiny, tmp_path):
-    def name(**options: Any) -> str:
+    def name(**options):
         return running.folder_for(tiny, Request(**options), tmp_path).name
 
     assert name() == "test-tiny"

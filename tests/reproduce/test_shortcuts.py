@@ -1,18 +1,14 @@
 """Shortcuts: the published cases, and the verdicts for given losses."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Mapping
 
 import pytest
 
 from highway_bench.blocks import blocks
-from highway_bench.cell import Cell
 from highway_bench.families import make_family
 from highway_bench.families.parts import count_parameters
 from highway_bench.studies.reproduce import shortcuts
-from highway_bench.studies.reproduce.base import Conclusion, reproductions
+from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.studies.reproduce.shortcuts import (
     CASES,
@@ -23,7 +19,6 @@ from highway_bench.studies.reproduce.shortcuts import (
     NORMED_GATE,
     PLAIN,
     SHORTCUT_ONLY,
-    Case,
 )
 from highway_bench.tasks.architecture_network import cell_network
 from tests.reproduce.conftest import C, N, R, U, rows_of, verdicts
@@ -43,19 +38,17 @@ EQUAL = dict.fromkeys((case.name for case in CASES), 0.3)
 
 
 @pytest.fixture(autouse=True)
-def tuned(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+def tuned(monkeypatch, request):
     """Every case has a rate that was tuned, but for the test of that guard."""
     if "untuned" not in request.node.name:
         monkeypatch.setattr(shortcuts, "UNTUNED", "")
 
 
-def outcome(
-    losses: Mapping[str, float] = PUBLISHED, accuracies: Mapping[str, Callable[[int], float] | float] | None = None
-) -> Conclusion:
+def outcome(losses=PUBLISHED, accuracies=None):
     """The conclusion for losses and accuracies by case; an accuracy may depend on the number of the seed. A run without
     an accuracy has diverged."""
 
-    def metrics(cell: Cell, case: Case) -> dict[str, float]:
+    def metrics(cell, case):
         number = cell.seed - FIRST
         accuracy = (accuracies or {}).get(case.name, 0.5 if case in FAILED else 0.96)
         accuracy = accuracy(number) if callable(accuracy) else accuracy
@@ -68,7 +61,7 @@ def outcome(
     return SHORTCUTS.outcome(rows_of(values), Request())
 
 
-def first(number: int, then: float, rest: float) -> Callable[[int], float]:
+def first(number, then, rest):
     """An accuracy of the first ``number`` seeds, and of the rest."""
     return lambda seed: then if seed < number else rest
 

@@ -1,13 +1,7 @@
 """Signals and gradients at the start: the cells, and the verdicts for given sizes."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-
-import pandas as pd
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce.conftest import C, N, R, U, rows_of, verdicts
@@ -16,11 +10,11 @@ REQUEST = Request(device="cpu")
 VANISHING, UNATTENUATED = reproductions.get("vanishing"), reproductions.get("unattenuated")
 
 
-def scattered(value: float, cell: Cell) -> float:
+def scattered(value, cell):
     return value * (1 + 0.02 * (cell.seed % 3))
 
 
-def of_start(cell: Cell, sizes: Mapping[float, float], still: Mapping[str, int]) -> dict[str, float]:
+def of_start(cell, sizes, still):
     """What a cell of ``vanishing`` measures, by its gain and its activation."""
     size = scattered(sizes[cell.recipe["gain"]], cell)
     values = {"activation_ratio": size, "gradient_ratio": size}
@@ -30,7 +24,7 @@ def of_start(cell: Cell, sizes: Mapping[float, float], still: Mapping[str, int])
     return values | {"still_layers": float(layers), "still_first": 1.0, "still_last": float(layers)}
 
 
-def of_vanishing(sizes: Mapping[float, float], still: Mapping[str, int]) -> pd.DataFrame:
+def of_vanishing(sizes, still):
     return rows_of({cell: of_start(cell, sizes, still) for cell in VANISHING.cells(REQUEST)})
 
 
@@ -52,7 +46,7 @@ def test_vanishing(sizes, still, expected):
     assert set(verdicts(VANISHING.outcome(rows, REQUEST))) == {N}
 
 
-def of_depth(factor: float) -> Callable[[Cell], dict[str, float]]:
+def of_depth(factor):
     return lambda cell: {"activation_ratio": 1.0, "gradient_ratio": scattered(factor**cell.depth, cell)}
 
 

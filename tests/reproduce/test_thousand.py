@@ -1,17 +1,12 @@
 """More than a thousand layers: the cells, and the verdicts for given losses."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.studies.reproduce.base import Conclusion, reproductions
+from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce.conftest import C, N, R, U, outcome_of
 
@@ -27,10 +22,10 @@ STAYS = np.full(POINTS, 2.3)
 GONE = np.array([math.inf])
 
 
-def outcome(curve: Callable[[Cell], Any], request: Request = DESK) -> Conclusion:
+def outcome(curve, request=DESK):
     """The conclusion for these losses by step."""
 
-    def metrics(cell: Cell) -> dict[Any, float]:
+    def metrics(cell):
         losses = curve(cell)
         steps = {("loss", "step", 4.0 * step): loss for step, loss in enumerate(losses, 1)}
         return {"final_loss": losses[-1], "success": float(losses[-1] <= 0.1 * CHANCE), "rate": 0.1, **steps}
@@ -72,7 +67,7 @@ def test_success_by_depth_leads():
     """Plain fails at 20 layers and trains at 200: success is not monotone in depth, and L50 alone would hide it."""
     trains = {20: 0, 200: 10, 1_101: 0}
 
-    def curve(cell: Cell) -> Any:
+    def curve(cell):
         return FALLS if cell.block == "highway" or cell.seed - FIRST < trains[cell.depth + 1] else STAYS
 
     result = outcome(curve, Request(depth=(20, 200, 1_101)))

@@ -1,7 +1,5 @@
 """The committed rows of this checkout: whole files, at most 10 MB in all, and found again after an import."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

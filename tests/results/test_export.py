@@ -1,14 +1,12 @@
 """Stores are exported to other programs and merged from several machines, and nothing is lost."""
 
-from __future__ import annotations
-
 import csv
 import json
 
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.results import COLUMNS, MergeCounts, Row, Store, export, export_runs, merge
+from highway_bench.results import COLUMNS, MergeCounts, Store, export, export_runs, merge
 from tests.results.conftest import EARLY, LATE, filled, some
 
 ODD = {"recipe": '{"rate":0.1}', "samples": "[1.0,2.0]", "message": "a, b\n“c”"}
@@ -64,7 +62,7 @@ def test_a_run_whose_id_is_a_path_is_not_exported(tmp_path):
 
 
 def test_merge_keeps_the_later_of_two_and_everything_else(tmp_path):
-    def cell(digest: str, value: float, time: str, run: str) -> list[Row]:
+    def cell(digest, value, time, run):
         return some(digest, value, time_utc=time, run_id=run)
 
     into = filled(tmp_path / "into", cell("both", 1.0, EARLY, "mine"), cell("mine", 2.0, LATE, "mine"))

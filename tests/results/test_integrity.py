@@ -1,28 +1,25 @@
 """A damaged store is recognised when it is opened, is never written, and is read as far as it goes."""
 
-from __future__ import annotations
-
 import json
 import random
 import sqlite3
 import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from highway_bench.errors import BadInput
-from highway_bench.results import Row, Store, integrity, row, salvage
+from highway_bench.results import Store, integrity, row, salvage
 
 PAGE = 4096
 CELLS, ROWS = 120, 12
 
 
-def digest(number: int) -> str:
+def digest(number):
     return f"{number:032x}"
 
 
-def rows_of(number: int) -> list[Row]:
+def rows_of(number):
     return [
         row(
             digest=digest(number),
@@ -42,7 +39,7 @@ def rows_of(number: int) -> list[Row]:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     """A sound store of some hundred pages."""
     path = tmp_path / "s.sqlite"
     with Store(path) as store:
@@ -53,49 +50,49 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient(monkeypatch):
     """As the store is small. ``results.salvage`` is the function, not the module."""
     monkeypatch.setattr(sys.modules[salvage.__module__], "GIVE_UP", 2 * CELLS * ROWS)
 
 
-def change(path: Path, *statements: str) -> None:
+def change(path, *statements):
     with closing(sqlite3.connect(path)) as db, db:
         for sql in statements:
             db.execute(sql)
 
 
-def progress_of(**changes: object) -> str:
+def progress_of(**changes):
     """In SQL, the progress of a run with some values changed."""
     known = {"run_id": "r", "process": 1, "updated": "", "cells": 2, "counts": {"ok": 2}, "left": 0, "running": []}
     return f"INSERT INTO meta VALUES ('progress', '{json.dumps(known | changes)}')"
 
 
-def leaf_pages(path: Path, table: str) -> list[int]:
+def leaf_pages(path, table):
     """Pages whose bytes have a text that only the leaves of ``table`` have, counted from 0."""
     content = path.read_bytes()
     text = {"rows": b"m" * 80, "runs": b'"command"'}[table]
     return [page for page in range(1, len(content) // PAGE) if text in content[page * PAGE : (page + 1) * PAGE]]
 
 
-def overwrite(path: Path, page: int, content: bytes | None = None) -> None:
+def overwrite(path, page, content=None):
     with path.open("r+b") as out:
         out.seek(page * PAGE)
         out.write(content if content is not None else random.Random(page).randbytes(PAGE))
 
 
-def inner(path: Path) -> None:
+def inner(path):
     overwrite(path, leaf_pages(path, "rows")[20])
 
 
-def first(path: Path) -> None:
+def first(path):
     overwrite(path, 0)
 
 
-def zeroed(path: Path) -> None:
+def zeroed(path):
     overwrite(path, leaf_pages(path, "rows")[3], bytes(PAGE))
 
 
-def truncated(path: Path) -> None:
+def truncated(path):
     with path.open("r+b") as out:
         out.truncate(path.stat().st_size // 2 // PAGE * PAGE)
 

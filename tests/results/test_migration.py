@@ -1,12 +1,9 @@
 """Stores of older schemas are read as they are, and migrated when they are opened for writing."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +13,7 @@ from highway_bench.results.integrity import columns_of
 from tests.results.conftest import filled, some
 
 
-def older_store(path: Path, version: int, digest: str = "a") -> None:
+def older_store(path, version, digest="a"):
     """A store of schema ``version`` with the rows of one cell."""
     filled(path, some(digest, 1.0))
     with closing(sqlite3.connect(path)) as db, db:
@@ -25,7 +22,7 @@ def older_store(path: Path, version: int, digest: str = "a") -> None:
         db.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(version),))
 
 
-def columns_in(path: Path) -> set[str]:
+def columns_in(path):
     with closing(sqlite3.connect(path)) as db:
         return {name for _, name, *_ in db.execute('PRAGMA table_info("rows")')}
 

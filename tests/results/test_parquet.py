@@ -1,10 +1,6 @@
 """Exported Parquet files load back as the same store; a folder of them grows by one file a run."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -16,7 +12,6 @@ from highway_bench.results import (
     COLUMNS,
     PROTOCOL,
     SCHEMA,
-    Row,
     Store,
     compact,
     export,
@@ -31,18 +26,18 @@ from tests.results.conftest import filled
 RECORD = {"commit": "abc", "machines": {"cpu": "cpu-a-2c"}, "blocks": {"plain": {"equation": "y = H(x)"}}}
 
 
-def cell(digest: str, run: str, time: str = "2026-01-01", **values: Any) -> list[Row]:
+def cell(digest, run, time="2026-01-01", **values):
     """The rows of a cell: a scalar with samples, and a curve."""
     common = {"digest": digest, "run_id": run, "time_utc": time, "status": "ok", "message": "a “b”\n"} | values
     scalar = row(**common, metric="time", value=1 / 3, low=0.1 + 0.2, samples="[1.0,null]", recipe='{"rate":0.1}')
     return [scalar, *(row(**common, metric="loss", axis="step", index=step, value=1 / step) for step in (1, 2, 3))]
 
 
-def fill(path: Path, *cells: list[Row]) -> Path:
+def fill(path, *cells):
     return filled(path, *cells, **RECORD)
 
 
-def contents(path: Path) -> tuple[list[str], dict[str, Any]]:
+def contents(path):
     """All rows, exactly, in an order of their own; and the runs."""
     with Store(path, read_only=True) as store:
         return sorted(json.dumps(one) for one in store.rows()), store.runs()
@@ -119,14 +114,14 @@ def test_files_of_older_schemas_are_read(tmp_path):
 
 
 def rewritten(
-    path: Path,
-    to: Path,
+    path,
+    to,
     *,
-    without: tuple[str, ...] = (),
-    schema: int | str = SCHEMA,
-    runs: bytes | None = None,
-    **columns: Any,
-) -> None:
+    without=(),
+    schema=SCHEMA,
+    runs=None,
+    **columns,
+):
     """Write the file ``path`` to ``to`` with other metadata, without some columns, or with one value in a column."""
     table = parquet.ParquetFile(path).read()
     metadata = table.schema.metadata | {SCHEMA_KEY: str(schema)} | ({} if runs is None else {RUNS_KEY: runs})

@@ -1,7 +1,5 @@
 """The row's columns are those of every existing store: a change needs a new ``SCHEMA``."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import pytest

@@ -1,19 +1,15 @@
 """The store: whole cells or nothing, one writer, and one clear line for a file that is no store or damaged."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from highway_bench.errors import BadInput, UnknownName
-from highway_bench.results import COLUMNS, LATER_ATTEMPT, SCHEMA, Row, Store, row
+from highway_bench.results import COLUMNS, LATER_ATTEMPT, SCHEMA, Store, row
 from tests.results.conftest import EARLY, LATE, MIDDLE, some
 
 
@@ -36,7 +32,7 @@ def test_put_replaces_a_cell_whole_or_not_at_all(store):
     assert [one["value"] for one in store.rows()] == [9.0, 4.0]
 
 
-def attempt(status: str, time: str = EARLY, **columns: object) -> list[Row]:
+def attempt(status, time=EARLY, **columns):
     """Rows of one attempt at cell ``a``: two metrics and a curve where it has a result, two reasons where not."""
     value = None if status in {"crashed", "failed", "oom", "skipped"} else 1.0
     shared = {"digest": "a", "time_utc": time, "status": status, "run_id": f"run {status}", **columns}
@@ -47,13 +43,13 @@ def attempt(status: str, time: str = EARLY, **columns: object) -> list[Row]:
     return rows if value is None else [*rows, row(**shared, metric="loss", axis="step", index=1.0, value=value)]
 
 
-def in_part(time: str = EARLY) -> list[Row]:
+def in_part(time=EARLY):
     """Rows of an attempt at cell ``a`` of which one metric failed."""
     first, second, *_ = attempt("ok", time, run_id="run in part")
     return [first, second | {"status": "failed", "value": None, "message": "value is nan"}]
 
 
-def attempts_of(rows: list[Row]) -> list[tuple[str, str]]:
+def attempts_of(rows):
     """The attempts behind ``rows``: the statuses of results, then that of a later attempt."""
     return sorted({(row["axis"].replace("step", ""), row["status"]) for row in rows})
 
@@ -185,7 +181,7 @@ def test_runs(store):
     assert store.runs()["one"]["finished"] == "now"
 
 
-def in_another_process(code: str) -> subprocess.CompletedProcess[str]:
+def in_another_process(code):
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env)
 
@@ -207,20 +203,20 @@ def test_one_writer_and_many_readers(tmp_path):
     Store(path).close()
 
 
-def foreign(path: Path) -> None:
+def foreign(path):
     path.unlink()
     changed("CREATE TABLE songs (title TEXT)")(path)
 
 
-def changed(sql: str) -> Callable[[Path], None]:
-    def change(path: Path) -> None:
+def changed(sql):
+    def change(path):
         with closing(sqlite3.connect(path)) as db, db:
             db.execute(sql)
 
     return change
 
 
-def with_schema(schema: object) -> Callable[[Path], None]:
+def with_schema(schema):
     return changed(f"UPDATE meta SET value = '{schema}' WHERE name = 'schema'")
 
 

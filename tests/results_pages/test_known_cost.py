@@ -1,7 +1,5 @@
 """The table of predicted and measured costs, and the lines that it is made from."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,13 +1,9 @@
 """The pages of docs/results: written from rows, with what is missing named, and checked against the rows."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -15,7 +11,6 @@ import pytest
 from docs.pages.__main__ import PAGES, ROOT, Site, differences, main, others
 from docs.pages.committed import Committed, command_of, request_of, study_of
 from docs.pages.tables import claim_table, csv_text, markdown, pivot
-from highway_bench.cell import Cell
 from highway_bench.history.files import write_text
 from highway_bench.results import Store, export_runs, row
 from highway_bench.studies.reproduce.base import reproductions
@@ -31,14 +26,14 @@ THOUSAND = ["highway-bench", "reproduce", "thousand", "--seeds", "3"]
 LOSSES = {("plain", 10): 0.09, ("plain", 50): 1.9, ("highway", 10): 0.041, ("highway", 50): 0.0567}
 
 
-def metrics(cell: Cell, loss: float, seed: int) -> dict[str, float]:
+def metrics(cell, loss, seed):
     """What a training stores, with a little scatter over seeds."""
     success = float(loss < 0.23)
     accuracy = 0.95 - loss / 10 + (0.02 if cell.block == "plain" else 0.0)
     return {"final_loss": loss * (1 + 0.01 * seed), "success": success, "rate": 0.1, "test_accuracy": accuracy}
 
 
-def put(store: Store, run: str, command: list[str], values: Mapping[Cell, Mapping[str, float]]) -> None:
+def put(store, run, command, values):
     """Store the metrics of cells as those of one run."""
     for number, (cell, metric) in enumerate(values.items()):
         common = {"run_id": run, "time_utc": "2026-01-02T03:04:05+00:00", "machine": "a-cpu"}
@@ -49,7 +44,7 @@ def put(store: Store, run: str, command: list[str], values: Mapping[Cell, Mappin
     store.add_run(run, {"command": command, "machines": {"cpu": "a-cpu"}, "measured": len(values), **times})
 
 
-def ladder() -> Iterable[tuple[Cell, dict[str, float]]]:
+def ladder():
     for (block, depth), loss in LOSSES.items():
         for seed in range(10):
             recipe = {"steps": 300, "optimiser": "sgd", "rate": "tuned", "rates": [0.1], "threshold": 0.1}
@@ -58,7 +53,7 @@ def ladder() -> Iterable[tuple[Cell, dict[str, float]]]:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(tmp_path_factory):
     """A folder of exported rows: a small ladder, and a reproduction of three seeds."""
     folder = tmp_path_factory.mktemp("data")
     runs = followed(
@@ -74,13 +69,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def written(data: Path) -> dict[str, str]:
+def written(data):
     """The pages and figures of these rows."""
     return Site(data, data / "points").write()
 
 
 @pytest.fixture
-def pages(written: dict[str, str], tmp_path: Path) -> Path:
+def pages(written, tmp_path):
     """A folder with them."""
     for name, text in written.items():
         write_text(tmp_path / name, text)

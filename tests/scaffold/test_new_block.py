@@ -1,7 +1,5 @@
 """A new block's file: names that are refused, where it goes, and that it is clean unchanged."""
 
-from __future__ import annotations
-
 import ast
 import shutil
 import subprocess

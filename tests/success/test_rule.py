@@ -1,7 +1,5 @@
 """Success: a run by its losses, a depth by its runs, a ladder by its depths, each by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Contract of every registered task: what it declares."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import pytest

@@ -1,9 +1,5 @@
 """Cost: counts without computing, and the same as of the network that is really built."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
 
@@ -17,7 +13,7 @@ from tests.cells import cell, scalars
 COST = tasks.get("cost")
 
 
-def counted(block: str = "highway", family: str = "dense", **fields: Any) -> dict[str, Any]:
+def counted(block="highway", family="dense", **fields):
     (outcome,) = COST.measure([cell("cost", block, family, **fields)])
     assert outcome.error is None
     result = scalars(outcome.measurements)
@@ -54,7 +50,7 @@ def test_data_are_first_read_into_tensors_with_storage(monkeypatch):
     """A data set caches what it loads for its vocabulary; training reads the same tensors later."""
     devices = []
 
-    def vocabulary(_: CopyMemory) -> int:
+    def vocabulary(_):
         devices.append(torch.zeros(1).device.type)
         return 11
 

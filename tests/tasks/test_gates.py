@@ -1,20 +1,15 @@
 """Gates: what is seen of hand-set gates, the lesion's exactness, and how far layers read back."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
 from highway_bench.analysis.gate_statistics import ExampleSparsity
 from highway_bench.blocks import blocks
-from highway_bench.cell import Cell
 from highway_bench.network import build
 from highway_bench.results.schema import OUTCOMES, Status
-from highway_bench.tasks import Measurement, tasks
+from highway_bench.tasks import tasks
 from highway_bench.tasks._gated_layers import NetworkRecord, gate_biases, gates_of, layer_positions, lesions
 from highway_bench.tasks._layer_measurements import row_measurement
 from highway_bench.training.checkpoint import CheckpointFolder
@@ -25,16 +20,16 @@ from tests.combinations import CORE, IN_DENSE
 TASK = tasks.get("gates")
 
 
-def trained(block: str = "highway", **changes: Any) -> Cell:
+def trained(block="highway", **changes):
     defaults = {"width": 16, "depth": 3, "optimiser": "adam", "rate": 0.01, "decay": 1.0}
     return on_digits(block, task="gates", **{**defaults, **changes})
 
 
-def samples(result: list[Measurement], metric: str) -> dict[float, list[Any]]:
+def samples(result, metric):
     return {one.index: list(one.samples or ()) for one in result if one.metric == metric}
 
 
-def set_gates(network: nn.Module, biases: list[float]) -> None:
+def set_gates(network, biases):
     """Give every unit of layer ``i`` a gate that does not depend on x."""
     for maps, bias in zip(gates_of(network).values(), biases, strict=True):
         (_, weight), (_, value) = (part.data.chunk(1 + maps.gates)[:2] for part in maps.product.parameters())
@@ -145,7 +140,7 @@ def test_a_run_that_diverges_has_no_values_by_layer():
 def test_padding_does_not_count(texts, family):
     """The same net, the same texts, padded to three lengths, the first of which leaves some texts without padding."""
 
-    def values_at(length: int) -> dict[str, Any]:
+    def values_at(length):
         one = trained(family=family, dataset=texts, width=8, depth=2, batch_size=4, seq_len=length, dtype="float64")
         work = TASK.prepare(one)
         record = NetworkRecord.of(work.training.network, work.data.train, "class")

@@ -1,9 +1,5 @@
 """Memory: bytes by hand for dense stacks, twice the same, and by phase."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from highway_bench.cell import PHASES
@@ -17,7 +13,7 @@ STREAM = BATCH * WIDTH * FLOAT
 LAYER = (WIDTH * WIDTH + WIDTH) * FLOAT
 
 
-def measured(block: str = "highway", family: str = "dense", **changes: Any) -> dict[str, Any]:
+def measured(block="highway", family="dense", **changes):
     return scalars(run(cell("memory", block, family, **changes)))
 
 

@@ -1,10 +1,7 @@
 """Predicted peaks against measured ones, also where they are no line in depth, and predicted seconds."""
 
-from __future__ import annotations
-
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.tasks import predicted_costs as predicting
 from highway_bench.tasks import tasks
 from highway_bench.tasks.predicted_costs import (
@@ -51,7 +48,7 @@ def test_several_networks_count_as_many_times():
     assert predicted_bytes(one.but(recipe={"together": 4})) == pytest.approx(4 * predicted_bytes(one), rel=1e-6)
 
 
-def peaks(peak: tuple[int, int, int], saved: tuple[int, int, int]) -> PeakByDepth:
+def peaks(peak, saved):
     first, middle, last = map(StepBytes, peak, saved)
     return PeakByDepth((first, middle, last))
 
@@ -74,7 +71,7 @@ def test_only_what_may_not_fit_is_measured(monkeypatch):
     assert exceeding(one, needed - 1) == needed
     assert exceeding(one, needed) is None
 
-    def fails(cell: Cell) -> StepBytes:
+    def fails(cell):
         raise AssertionError("a network ran")
 
     monkeypatch.setattr(predicting, "step_bytes", fails)

@@ -1,15 +1,11 @@
 """Signal and gradient at the start against closed forms, verdicts of each kind, and every block in every family."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import pytest
 import torch
 
 from highway_bench.blocks import blocks
-from highway_bench.cell import Cell
 from highway_bench.results.schema import Status
 from highway_bench.tasks import tasks
 from highway_bench.tasks._layer_measurements import profiled_layers
@@ -21,11 +17,11 @@ TASK = tasks.get("propagation")
 WIDTH = 32
 
 
-def start(block: str = "plain", family: str = "dense", **changes: Any) -> Cell:
+def start(block="plain", family="dense", **changes):
     return cell("propagation", block, family, **{"width": WIDTH, "dtype": "float64", "batch_size": 8, **changes})
 
 
-def verdict(values: dict[str, Any], way: str) -> tuple[str, Any]:
+def verdict(values, way):
     """Whether and where the ``way`` (signal, gradient) leaves its range."""
     for word in ("vanishes", "explodes"):
         if values[f"{way}_{word}_at"] is not None:
@@ -183,7 +179,7 @@ def test_a_recurrent_stack_on_a_gpu():
 def test_padding_does_not_count(texts, family, width):
     """The same net, the same texts, padded to three lengths, the first of which leaves some texts without padding."""
 
-    def values_at(length: int) -> dict[Any, float]:
+    def values_at(length):
         one = start("highway", family, dataset=texts, width=width, depth=3, batch_size=5, seq_len=length, steps=2)
         return {place: math.nan if value is None else value for place, value in by_place(run(one)).items()}
 
@@ -218,7 +214,7 @@ def test_the_layers_that_are_stored():
 # -------------------------------------------------------------------------------------------------------- first steps
 
 
-def on_digits(block: str = "plain", **changes: Any) -> Cell:
+def on_digits(block="plain", **changes):
     training = {"dataset": "digits", "steps": 3, "rate": 0.01, "momentum": 0.0, "decay": 1.0}
     return start(block, batch_size=32, **{**training, **changes})
 

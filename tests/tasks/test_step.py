@@ -1,12 +1,8 @@
 """One step of a bare stack: its phases, what it leaves behind, what it costs, and what it refuses."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from highway_bench.blocks import blocks
 from highway_bench.cell import PHASES
@@ -18,11 +14,11 @@ from tests.cells import cell, on_digits
 from tests.combinations import combinations
 
 
-def step(block: str = "highway", family: str = "dense", **changes: Any) -> StackStep:
+def step(block="highway", family="dense", **changes):
     return StackStep(cell("throughput", block, family, **changes))
 
 
-def weights(work: StackStep) -> list[Tensor]:
+def weights(work):
     return [parameter.detach().clone() for parameter in work.network.parameters()]
 
 

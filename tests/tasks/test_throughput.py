@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from highway_bench.blocks import Block, blocks, register_block
-from highway_bench.cell import Cell
 from highway_bench.errors import UnknownName
 from highway_bench.families import Site, make_family
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Budget, Turns
@@ -31,15 +28,15 @@ ON_GPU = {"gpu_time", "gpu_ratio", "clock_rate", "capped"}
 QUICK = {"seconds": 0.0, "samples": 3, "processes": 1, "limit": 0}
 
 
-def quick(block: str = "highway", **changes: Any) -> Cell:
+def quick(block="highway", **changes):
     return cell("throughput", block, **{**QUICK, **changes})
 
 
-def by_name(measurements: Any) -> dict[str, Any]:
+def by_name(measurements):
     return {one.metric: one for one in measurements}
 
 
-def measured(one: Cell) -> dict[str, Any]:
+def measured(one):
     """The measurements of a cell, by metric, or its error."""
     (outcome,) = TASK.measure([one])
     if outcome.error is not None:
@@ -48,13 +45,13 @@ def measured(one: Cell) -> dict[str, Any]:
 
 
 @pytest.fixture
-def eager_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+def eager_backend(monkeypatch):
     """Compiling traces alone, which is quick."""
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
 
 
 @pytest.fixture(params=[RuntimeError, SystemExit])
-def raising(request: pytest.FixtureRequest) -> Iterator[str]:
+def raising(request):
     """A block that cannot run."""
 
     class Raising(Block):
@@ -71,12 +68,12 @@ def raising(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture
-def timed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Mapping[Any, Any], Mapping[Any, Any]]]:
+def timed(monkeypatch):
     """What is handed to the clock: (steps, restores) of each call."""
     calls = []
     real = _timing.take_turns
 
-    def noted(steps: Mapping[Any, Any], budget: Any, *, restore: Mapping[Any, Any], **options: Any) -> Turns[Any]:
+    def noted(steps, budget, *, restore, **options):
         calls.append((steps, restore))
         return real(steps, budget, restore=restore, **options)
 
@@ -84,13 +81,13 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Mapping[Any, Any], Mapp
     return calls
 
 
-def samples_of(cell: Cell, seconds: list[float], **fields: Any) -> GroupTimes:
+def samples_of(cell, seconds, **fields):
     """A group of one cell, timed in one process in turn with plain and a yard-stick, which take a second each."""
     ones = [1.0] * len(seconds)
     return GroupTimes({cell: CellTimes(seconds, seconds, ones, ones, [0] * len(seconds))}, processes=1, **fields)
 
 
-def figures(one: Cell, seconds: list[float], breaks: int = 0) -> dict[str, Any]:
+def figures(one, seconds, breaks=0):
     """The measurements of a cell whose steps took these seconds, and the first one half a second."""
     return by_name(step_measurements(TASK.prepare(one.but(mode="eager")), one, samples_of(one, seconds), 0.5, breaks))
 
@@ -169,7 +166,7 @@ def test_rounds_of_a_gpu_are_kept_with_the_cell():
 
 
 def test_a_process_that_dies_costs_only_its_own_samples(monkeypatch):
-    def broken(*_: Any) -> Turns[Any]:
+    def broken(*_):
         raise RuntimeError("killed")
 
     monkeypatch.setattr(_timing, "call_in", broken)
@@ -194,7 +191,7 @@ def test_one_that_fails_drops_out_and_the_others_are_timed(timed, raising):
 def test_one_that_lacks_memory_beside_the_others_is_timed_after_them(monkeypatch, timed):
     tries = []
 
-    def prepare(one: Cell) -> StackStep:
+    def prepare(one):
         tries.append(one.block)
         if tries == ["plain", "highway"]:
             raise torch.OutOfMemoryError("together with plain")
@@ -284,10 +281,10 @@ def test_a_compiled_group_has_a_new_cache_on_disk(monkeypatch):
     seen = []
     real = throughput.first_step
 
-    def caches() -> tuple[str | None, ...]:
+    def caches():
         return tuple(os.environ.get(name) for name in CACHES)
 
-    def noted(step: Any, **options: Any) -> float:
+    def noted(step, **options):
         seen.append(caches())
         return real(step, **options)
 
@@ -308,7 +305,7 @@ def test_the_first_cell_does_not_pay_for_the_process(monkeypatch, mode, extra):
     """The first step of a process takes longer, or of a block in it; a network of one layer takes that time."""
     stepped = []
 
-    def first_step(step: Any, **_: Any) -> float:
+    def first_step(step, **_):
         step()
         work = step.__self__.cell
         stepped.append((work.block, work.depth))
@@ -324,7 +321,7 @@ def test_the_first_cell_does_not_pay_for_the_process(monkeypatch, mode, extra):
 
 
 def test_a_cell_that_only_claims_to_be_compiled_is_an_error(monkeypatch):
-    def uncompiled(network: nn.Module, **options: Any) -> nn.Module:
+    def uncompiled(network, **options):
         return network
 
     monkeypatch.setattr(torch, "compile", uncompiled)
@@ -345,7 +342,7 @@ def test_processes_are_added_until_the_ratio_is_precise(monkeypatch):
     """The second block's ratio is 2, but in the first process."""
     plain, other = quick("plain"), quick()
 
-    def turns(number: int) -> Turns[Any]:
+    def turns(number):
         seconds = {plain: [1.0] * 3, other: [2.0 if number else 2.05] * 3, _timing.YARDSTICK: [1.0] * 3}
         return Turns(seconds, seconds, 1, 0, False, False)
 

@@ -1,27 +1,23 @@
 """Populations: each cell has the rows that it would have alone, whatever becomes of the others."""
 
-from __future__ import annotations
-
 import sys
-from typing import Any
 
 import pytest
 import torch
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.tasks import Outcome, Skip, tasks, trainability
+from highway_bench.tasks import Skip, tasks, trainability
 from highway_bench.training.checkpoint import CheckpointFolder
 from tests.cells import by_place, on_digits
 
 TASK = tasks.get("trainability")
 
 
-def member(block: str = "highway", family: str = "dense", **changes: Any) -> Cell:
+def member(block="highway", family="dense", **changes):
     return on_digits(block, family, **{"rate": 0.05, "dtype": "float64", "together": 8, **changes})
 
 
-def values(outcome: Outcome) -> dict[tuple[str, str, float], Any]:
+def values(outcome):
     """What was measured, seconds aside; sums are taken in another order."""
     assert outcome.error is None
     return {
@@ -31,7 +27,7 @@ def values(outcome: Outcome) -> dict[tuple[str, str, float], Any]:
     }
 
 
-def together(outcome: Outcome) -> tuple[float | None, str]:
+def together(outcome):
     """With how many networks one was trained, and why so."""
     return next((one.value, one.message or "") for one in outcome.measurements if one.metric == "together")
 
@@ -65,7 +61,7 @@ def test_an_error_is_its_cells_own():
 def test_a_cell_that_leaves_python_costs_no_other(monkeypatch, method):
     real = getattr(TASK, method)
 
-    def leaving(*given: Any) -> Any:
+    def leaving(*given):
         if given[-1].seed == 1:
             sys.exit(7)
         return real(*given)
@@ -122,7 +118,7 @@ def test_a_population_that_lacks_memory_is_halved(monkeypatch, tmp_path, fits):
     tried = []
     run = trainability.Population
 
-    def population(members: list[Any]) -> Any:
+    def population(members):
         tried.append(len(members))
         if len(members) > fits:
             raise torch.OutOfMemoryError("CUDA out of memory")
@@ -140,7 +136,7 @@ def test_a_population_that_lacks_memory_is_halved(monkeypatch, tmp_path, fits):
 
 
 def test_a_single_network_that_lacks_memory_fails(monkeypatch):
-    def full(*_: object) -> None:
+    def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(trainability, "train", full)

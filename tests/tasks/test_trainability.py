@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 from highway_bench.blocks import blocks
-from highway_bench.cell import Cell
 from highway_bench.data import Split, make_dataset
 from highway_bench.errors import BadInput
 from highway_bench.families import make_family
 from highway_bench.matching import mismatch
 from highway_bench.results.schema import Status
-from highway_bench.tasks import Measurement, Skip, tasks
+from highway_bench.tasks import Skip, tasks
 from highway_bench.tasks.trainability import TrainingWork, curve
 from tests.cells import cell, on_digits, run, scalars
 
@@ -27,7 +23,7 @@ TASK = tasks.get("trainability")
 ADAM = {"optimiser": "adam", "rate": 0.01, "decay": 1.0}
 
 
-def trained(block: str = "highway", **changes: Any) -> Cell:
+def trained(block="highway", **changes):
     return on_digits(block, **{"width": 16, **ADAM, **changes})
 
 
@@ -50,7 +46,7 @@ class ToldLosses:
         return self.losses
 
 
-def judged(cell: Cell, losses: list[float], steps: int | None = None) -> list[Measurement]:
+def judged(cell, losses, steps=None):
     """The measurements of these losses, where a constant predictor's loss is 1."""
     split = Split(torch.zeros(4, 2), torch.zeros(4, dtype=torch.int64))
     work = TrainingWork(
@@ -149,7 +145,7 @@ def test_a_kept_last_batch_counts_by_its_items():
 
 
 def test_one_seed_gives_one_run():
-    def losses(seed: int) -> list[float]:
+    def losses(seed):
         work = TASK.prepare(trained(seed=seed, steps=10))
         work.training.run()
         return work.training.history()
@@ -196,14 +192,14 @@ def test_bad_input(changes, message):
 
 
 @pytest.fixture
-def text(tmp_path: Path) -> Callable[..., Cell]:
+def text(tmp_path):
     """Makes a cell on a text of counted lines, in which a trigram predicts most bytes."""
     file = tmp_path / "lines.txt"
     file.write_text("".join(f"{number % 7} sheep jump over {number % 5} fences\n" for number in range(300)))
     words = {"optimiser": "adamw", "rate": 0.01, "schedule": "cosine", "warm_up": 5, "steps": 20}
     recipe = {"dataset": {"path": str(file), "length": 16}}
 
-    def make(family: str = "transformer", **changes: Any) -> Cell:
+    def make(family="transformer", **changes):
         fields = {"width": 16, "depth": 1, "batch_size": 8, "family_options": {"causal": True}, **changes}
         return cell("trainability", "pre-norm", family, dataset="language", recipe=recipe, **{**words, **fields})
 

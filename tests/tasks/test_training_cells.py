@@ -1,12 +1,7 @@
 """Cells that belong together: the trials of a search, the ladder of depths, and the groups of populations."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.schedule import Schedule, with_needs
 from highway_bench.results.schema import Status, row
@@ -18,7 +13,6 @@ from highway_bench.training.checkpoint import CheckpointFolder
 from tests.cells import on_digits
 
 TASK = tasks.get("trainability")
-Ended = dict[str, float | None]
 
 # -------------------------------------------------------------------------------------------------------------- trials
 
@@ -58,11 +52,11 @@ def test_the_best_trials_hyper_parameters_win(search):
     one = on_digits(seed=4, **search)
     trials = TASK.needs(one)
 
-    def chosen(*losses: float | None) -> Cell:
+    def chosen(*losses):
         ends = {trial: {"final_loss": loss, "success": 0.0} for trial, loss in zip(trials, losses, strict=True)}
         return TASK.resolve(one, ends)
 
-    def run_of(trial: Cell) -> Cell:
+    def run_of(trial):
         rates = {"rates": search["rates"]} if "rates" in search else {}
         return trial.but(trial=None, seed=4, recipe={**trial.recipe, **rates})
 
@@ -103,12 +97,12 @@ def test_searches_that_cannot_be(recipe, says):
 # -------------------------------------------------------------------------------------------------------------- ladder
 
 
-def rung(depth: int, seed: int = 0, **recipe: Any) -> Cell:
+def rung(depth, seed=0, **recipe):
     ladder = {"depths": [1, 2, 4], "seeds": 2, "rates": [0.01]}
     return on_digits("plain", depth=depth, seed=seed, **{"rate": "tuned", "rates": [0.01], "ladder": ladder, **recipe})
 
 
-def trial_of(cell: Cell) -> Cell:
+def trial_of(cell):
     (trial,) = (one for one in TASK.needs(cell) if one.trial is not None)
     return trial
 
@@ -152,7 +146,7 @@ def test_one_seed_that_trained_is_enough(outcomes, raises):
 LADDER = [rung(depth, seed) for depth in (1, 2, 4) for seed in range(2)]
 
 
-def climbed(store: Store, statuses: dict[int, Status]) -> dict[int, set[Status]]:
+def climbed(store, statuses):
     """Statuses of the cells of each depth, in a run whose measured cells have ``statuses``; only they are measured
     again."""
     schedule = Schedule(store)
@@ -191,7 +185,7 @@ def test_a_rung_that_was_skipped_is_measured_once_the_lower_one_trains(tmp_path)
 # --------------------------------------------------------------------------------------------------------- populations
 
 
-def member(block: str = "highway", family: str = "dense", **changes: Any) -> Cell:
+def member(block="highway", family="dense", **changes):
     return on_digits(block, family, **{"rate": 0.05, "together": 8, **changes})
 
 
@@ -226,7 +220,7 @@ def test_the_size_of_populations(tmp_path):
     cells = [member(trial=trial) for trial in range(40)]
     checkpoints = CheckpointFolder(tmp_path, {cell: str(cell.trial) for cell in cells})
 
-    def sizes(cells: list[Cell], checkpoints: CheckpointFolder | None = None) -> list[int]:
+    def sizes(cells, checkpoints=None):
         return [len(population) for population in populations.populations_of(cells, checkpoints)]
 
     assert sizes(cells) == sizes(cells, checkpoints) == [14, 14, 12]

@@ -1,10 +1,7 @@
 """Layers with unusual parameters, through every task that takes a step of them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from torch import Tensor
 
 from highway_bench.cell import PHASES
 from highway_bench.families import make_family
@@ -15,7 +12,7 @@ from tests.cells import cell, run, scalars
 LAYERS = [f"{unusual_layers.__name__}:{name}" for name in unusual_layers.NAMES]
 
 
-def all_tensors(work: StackStep) -> dict[str, Tensor]:
+def all_tensors(work):
     named = (*work.network.named_parameters(), *work.network.named_buffers())
     return {name: value.detach().clone() for name, value in named}
 

@@ -8,22 +8,18 @@ import json
 import os
 import pickle
 import signal
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
 import torch
 
-from highway_bench.cell import Cell
 from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
 from highway_bench.tasks import tasks
 from highway_bench.training import checkpoint
 from highway_bench.training.checkpoint import Checkpoint, CheckpointFolder, headers_in, sweep
-from highway_bench.training.loop import Training
 from highway_bench.training.population import Population
 from tests.cells import on_digits
 from tests.execution.processes import run_apart, write_cells
@@ -34,10 +30,10 @@ class Killed(Exception):
     """Represents the end of the process."""
 
 
-def until(steps: int, file: Checkpoint, members: list[Training]) -> Callable[[], None]:
+def until(steps, file, members):
     """A check that saves the state after ``steps`` steps and then ends the run."""
 
-    def check() -> None:
+    def check():
         if len(members[0].losses) == steps:
             file.save(members)
             raise Killed
@@ -45,7 +41,7 @@ def until(steps: int, file: Checkpoint, members: list[Training]) -> Callable[[],
     return check
 
 
-def assert_continued(again: Sequence[Training], whole: Sequence[Training]) -> None:
+def assert_continued(again, whole):
     """Bit for bit."""
     for one, other in zip(again, whole, strict=True):
         assert list(one.losses) == pytest.approx(list(other.losses), rel=0, abs=0, nan_ok=True)
@@ -112,11 +108,11 @@ def test_a_stopped_population_continues_with_the_next_step(tmp_path, monkeypatch
     assert_continued(second, whole)
 
 
-def stop_after(steps: int, done: Callable[[], int], monkeypatch: pytest.MonkeyPatch) -> None:
+def stop_after(steps, done, monkeypatch):
     """Replaces SIGTERM: the run should stop once ``steps`` steps are ``done``."""
 
     @contextmanager
-    def stop() -> Iterator[Callable[[], bool]]:
+    def stop():
         yield lambda: done() >= steps
 
     monkeypatch.setattr(checkpoint, "deferred_sigterm", stop)
@@ -207,7 +203,7 @@ def test_a_kill_during_a_write_leaves_the_old_state(tmp_path, monkeypatch):
     with pytest.raises(Killed):
         one.run(until(25, file, [one]))
 
-    def killed(_: int) -> None:
+    def killed(_):
         raise Killed
 
     monkeypatch.setattr(os, "fsync", killed)
@@ -230,7 +226,7 @@ def test_a_state_is_saved_once_a_minute(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_loses_the_checkpoint_and_not_the_run(tmp_path, monkeypatch):
-    def full(_: int) -> None:
+    def full(_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
@@ -268,7 +264,7 @@ def test_cells_are_grouped_by_their_file(tmp_path):
     assert file.by_file(cells) == [[cells[1], cells[3]], [cells[0], cells[2]]]
 
 
-def trial(**changes: Any) -> Cell:
+def trial(**changes):
     return on_digits(
         "residual", **{"depth": 3, "rate": 0.05, "steps": 80, "together": 4, "dtype": "float64", **changes}
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -20,9 +19,7 @@ from highway_bench.training.recipe import Recipe
 from tests.cells import on_digits
 
 
-def training(
-    items: int = 10, batch_size: int = 4, seed: int = 0, network: nn.Module | None = None, **recipe: Any
-) -> Training:
+def training(items=10, batch_size=4, seed=0, network=None, **recipe):
     source = torch.Generator().manual_seed(1)
     split = Split(torch.randn(items, 3, generator=source), torch.randint(0, 2, (items,), generator=source))
     torch.manual_seed(5)
@@ -67,7 +64,7 @@ def test_batches_are_whole_shuffled_epochs():
 
 
 def test_layers_that_draw_numbers_follow_the_seed():
-    def losses(seed: int, state: int) -> list[float]:
+    def losses(seed, state):
         torch.manual_seed(7)
         run = training(network=nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 2)), seed=seed, steps=4)
         torch.manual_seed(state)  # what happened in the process before

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 import torch
@@ -29,7 +27,7 @@ TRIALS = (
 COSINE = {"schedule": "cosine", "warm_up": 10}
 
 
-def assert_same(one: Training, other: Training, rtol: float = 1e-9) -> None:
+def assert_same(one, other, rtol=1e-9):
     """Two trainings are equal in losses, weights, buffers, rate and evaluations."""
     assert list(one.losses) == pytest.approx(list(other.losses), rel=rtol, nan_ok=True)
     assert one.rate == other.rate
@@ -41,7 +39,7 @@ def assert_same(one: Training, other: Training, rtol: float = 1e-9) -> None:
     ]
 
 
-def both_ways(members: Callable[[], Sequence[Training]]) -> list[tuple[Training, Training]]:
+def both_ways(members):
     """Each member, trained with the others and trained alone."""
     together, alone = members(), members()
     Population(together).run()
@@ -50,7 +48,7 @@ def both_ways(members: Callable[[], Sequence[Training]]) -> list[tuple[Training,
     return list(zip(together, alone, strict=True))
 
 
-def gentle(trial: dict[str, Any]) -> dict[str, Any]:
+def gentle(trial):
     return {**trial, "rate": 0.1 * trial["rate"]}
 
 
@@ -224,7 +222,7 @@ def test_an_embedding_with_padding_is_not_stacked(padding):
     """Under vmap, the padding's row would be trained in every network except the first."""
     tokens = Split(torch.arange(18).reshape(9, 2) % 5, torch.arange(9) % 2)
 
-    def members() -> list[Training]:
+    def members():
         torch.manual_seed(1)
         return [
             plainly(
@@ -250,13 +248,13 @@ def test_constant_buffers_and_inactive_dropout_are_stacked():
         assert_same(one, other)
 
 
-def plainly(network: nn.Module, split: Split | None = None) -> Training:
+def plainly(network, split=None):
     split = split or Split(torch.eye(3).repeat(3, 1), torch.arange(9) % 2)
     return Training(network, split, "class", Recipe(steps=4), 4, 0)
 
 
 def test_a_full_device_is_not_taken_for_a_missing_batching_rule(monkeypatch):
-    def full(*_: object) -> None:
+    def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(Stacked, "__call__", full)
@@ -281,7 +279,7 @@ def test_a_graphed_step_equals_the_eager_one(words):
 
 def test_a_member_says_which_operators_are_not_repeatable(monkeypatch):
     @contextmanager
-    def lacking(device: torch.device) -> Iterator[set[str]]:
+    def lacking(device):
         names = set()
         yield names
         names.add(f"some on {device}")

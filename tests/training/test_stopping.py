@@ -1,12 +1,8 @@
 """Stopping: SIGTERM is deferred until a step has ended."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from typing import NoReturn
 
 import pytest
 
@@ -17,19 +13,19 @@ class Ended(Exception):
     """Represents the end of the process."""
 
 
-def end(*_: object) -> NoReturn:
+def end(*_):
     raise Ended
 
 
 @pytest.fixture
-def handled() -> Iterator[Callable[[object], None]]:
+def handled():
     """Sets the handler of SIGTERM for this test."""
     before = signal.getsignal(signal.SIGTERM)
     yield lambda handler: signal.signal(signal.SIGTERM, handler)
     signal.signal(signal.SIGTERM, before)
 
 
-def terminate() -> None:
+def terminate():
     os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -37,7 +33,7 @@ def test_a_signal_is_deferred_and_reported(handled):
     handled(end)
     steps = []
 
-    def work() -> None:
+    def work():
         with deferred_sigterm() as should_stop:
             while not should_stop():
                 terminate()
@@ -66,7 +62,7 @@ def test_only_the_main_thread_can_defer_it(handled):
     handled(end)
     seen = []
 
-    def elsewhere() -> None:
+    def elsewhere():
         with deferred_sigterm() as should_stop:
             seen.append((should_stop(), signal.getsignal(signal.SIGTERM)))
 

@@ -1,9 +1,5 @@
 """Parameters that are complex, frozen or without a gradient: each step is that of ``torch.optim``."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -27,7 +23,7 @@ OPTIMISERS = (
 )
 
 
-def training(layer: str, seed: int = 0, steps: int = STEPS, **recipe: Any) -> Training:
+def training(layer, seed=0, steps=STEPS, **recipe):
     """The training of stem, one unusual layer and head in float64, on batches of two items."""
     torch.manual_seed(seed)
     inner = getattr(unusual_layers, layer)(WIDTH)
@@ -37,7 +33,7 @@ def training(layer: str, seed: int = 0, steps: int = STEPS, **recipe: Any) -> Tr
     return Training(network, split, "class", Recipe(steps=steps, **recipe), 2, seed)
 
 
-def torchs_optimiser(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+def torchs_optimiser(network, recipe):
     """torch's own optimiser of ``recipe`` for all that is not frozen, in its plainest form."""
     trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
     groups = [
@@ -50,7 +46,7 @@ def torchs_optimiser(network: nn.Module, recipe: Recipe) -> torch.optim.Optimize
     return make(groups, lr=recipe.rate, betas=BETAS, eps=recipe.epsilon, foreach=False)
 
 
-def slots_of(optimiser: torch.optim.Optimizer, network: nn.Module) -> dict[str, Tensor]:
+def slots_of(optimiser, network):
     """Copies of the optimiser's states, by parameter and slot."""
     return {
         f"{name} {slot}": value.clone().double() if slot == "step" else value.clone()
