@@ -75,7 +75,8 @@ def test_closure_follows_the_plugins_own_modules(write):
     write(
         "gates/first.py",
         """
-                import json
+        from __future__ import annotations
+        import json
         from typing import TYPE_CHECKING
         import torch
         import beside
