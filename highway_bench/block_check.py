@@ -50,8 +50,6 @@ STEPS = 40  # of training, at most
 NOTED = 1e4  # a size that grows or shrinks by more is named in the note; training may still be possible
 SIGNAL_WIDTH = 32
 NO_START = "no depth-aware start, as others have: PUBLISHED, SCALED_BRANCH of highway_bench.blocks (last map ÷ √L)"
-    "no depth-aware start, as others have: highway_bench.blocks has PUBLISHED and SCALED_BRANCH, the last map by 1/√L"
-)
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,6 @@
 As ``sitecustomize`` of a process it imitates the system that ``IMITATED`` names.
 """
 
-from __future__ import annotations
-
 import builtins
 import os
 import platform
@@ -12,7 +10,6 @@ import signal
 import time
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import psutil
 
@@ -29,7 +26,7 @@ PROCESSORS = {"Windows": "Intel64 Family 6 Model 158 Stepping 10, GenuineIntel",
 BRAND = "Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz"
 
 
-def imitate(system: str) -> None:
+def imitate(system):
     """Hide from this package what ``system`` lacks: names, modules, and Linux's files."""
     lacking, given = (WINDOWS if system == "Windows" else DARWIN), builtins.__import__
     shown = {module.__name__: without(module, lacking) for module in (os, signal, time, platform)}
@@ -40,7 +37,7 @@ def imitate(system: str) -> None:
     if system == "Darwin":
         del psutil.Process.cpu_affinity
 
-    def imported(name: str, globals: Any = None, *further: Any, **named: Any) -> Any:  # noqa: A002
+    def imported(name, globals=None, *further, **named):  # noqa: A002
         is_ours = str((globals or {}).get("__name__")).startswith("highway_bench")
         if is_ours and name in lacking:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
@@ -56,7 +53,7 @@ def imitate(system: str) -> None:
     builtins.__import__ = imported
 
 
-def without(module: ModuleType, names: frozenset[str]) -> ModuleType:
+def without(module, names):
     """``module`` without ``names``."""
     copy = ModuleType(module.__name__)
     vars(copy).update({key: value for key, value in vars(module).items() if f"{module.__name__}.{key}" not in names})

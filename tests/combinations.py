@@ -6,11 +6,6 @@ All other blocks, a newly registered one included, are tested in one family of v
 have it.
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection
-from typing import Any
-
 import pytest
 
 from highway_bench.blocks import blocks
@@ -24,14 +19,14 @@ FEW = ("dense", "transformer")
 IMAGES = [name for name in families if families.get(name).kind == "image"]
 
 
-def families_of(block: str, *also: str) -> list[str]:
+def families_of(block, *also):
     """The families in which ``block`` is tested: all for a core block, one for a control; else ``FEW`` and ``also``."""
     is_control = blocks.get(block).group == "control"
     chosen = families.names() if block in CORE else FEW[:1] if is_control else [*FEW, *also]
     return [name for name in chosen if can_join(block, name)]
 
 
-def can_join(block: str, family: str) -> bool:
+def can_join(block, family):
     """Whether ``family`` has the transform that ``block`` needs."""
     return blocks.get(block).refusal(make_family(family)) is None
 
@@ -39,7 +34,7 @@ def can_join(block: str, family: str) -> bool:
 IN_DENSE = [name for name in blocks if can_join(name, "dense")]
 
 
-def combinations(*also: str, of: Collection[str] | None = None) -> list[Any]:
+def combinations(*also, of=None):
     """Parameter sets (block, family): every block in its ``families_of``, or in those among ``of``."""
     return [
         pytest.param(block, family, id=f"{block}-in-{family}")

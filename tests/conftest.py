@@ -3,12 +3,9 @@
 torch is not imported here, so that tests of the torch-free parts start at once.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +28,7 @@ settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True)
-def repeatable() -> None:
+def repeatable():
     """Seed every generator before each test, and set torch back to one thread where it is loaded."""
     random.seed(SEED)
     np.random.seed(SEED)  # noqa: NPY002 (what libraries draw from when given no generator)
@@ -42,7 +39,7 @@ def repeatable() -> None:
 
 
 @pytest.fixture(autouse=True)
-def only_the_packages_own() -> Iterator[None]:
+def only_the_packages_own():
     """After each test, unregister what reproductions load as plug-ins; other tests list all that is registered."""
     yield
     for name in ("bilstm", "lecture"):
@@ -52,7 +49,7 @@ def only_the_packages_own() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def data_folder() -> Path:
+def data_folder():
     """The folder of real data that HIGHWAY_BENCH_DATA names; the test is skipped where it names none."""
     name = os.environ.get("HIGHWAY_BENCH_DATA")
     if not name:
@@ -62,7 +59,20 @@ def data_folder() -> Path:
     return folder
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
+@pytest.fixture
+def module_of(tmp_path, monkeypatch, request):
+    """Writes a module that can be imported; its name is unique, because Python caches modules."""
+
+    def write(text):
+        name = f"module_{abs(hash(request.node.nodeid))}"
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        return name
+
+    return write
+
+
+def pytest_runtest_setup(item):
     """Skip tests marked ``gpu`` where torch sees no CUDA device."""
     if item.get_closest_marker("gpu") is not None:
         import torch
@@ -72,7 +82,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
+def pytest_xdist_auto_num_workers():
     """Workers of ``-n auto``: one a core, as far as memory goes; none on one core."""
     fit = min(len(os.sched_getaffinity(0)), psutil.virtual_memory().available // WORKER_BYTES, MOST_WORKERS)
     return int(fit) if fit > 1 else 0

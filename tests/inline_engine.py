@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from highway_bench.cell import Cell
 from highway_bench.execution import worker
 from highway_bench.execution.job import Began, CellResult, Ended, Job
 
 
-def cell_of(task: str = "fake", **changes: Any) -> Cell:
+def cell_of(task="fake", **changes):
     """A small cell of ``task``."""
     small = {"block": "plain", "family": "dense", "depth": 1, "width": 8, "nominal_width": 8}
     return Cell(task=task, **small | changes)
 
 
-def job_of(*cells: Cell, **changes: Any) -> Job:
+def job_of(*cells, **changes):
     """A job of ``cells``, which are of one task."""
     fields = {
         "task": cells[0].task,
@@ -38,7 +38,7 @@ class FakeEngine:
 
     def __init__(self, measure: Callable[[int], CellResult]) -> None:
         self.measure = measure
-        self.cells: list[Cell] = []
+        self.cells = []
 
     def __enter__(self) -> Self:
         return self

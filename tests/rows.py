@@ -1,17 +1,13 @@
 """Rows as the tasks would write them, from closed forms, so that no measurement is needed."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
 from highway_bench.measure.statistics import ratio_over_processes
-from highway_bench.results.schema import COLUMNS, Row, row
+from highway_bench.results.schema import COLUMNS, row
 
 BLOCKS = ("plain", "highway", "highway-free", "residual", "pre-norm", "post-norm")
 FAMILIES = ("dense", "dense-pair", "conv", "conv-pair", "bilstm", "mlp", "attention", "transformer")
@@ -29,17 +25,17 @@ PLAIN = [1.0, 1.1, 1.2, 1.1, 1.0, 1.1, 1.2, 1.0]
 SHORT = {"steps": 120, "optimiser": "sgd", "rate": 0.03, "threshold": 0.1, "verdict": False}
 
 
-def frame_of(rows: list[Row]) -> pd.DataFrame:
+def frame_of(rows):
     """Rows as ``Store.frame()`` gives them."""
     kinds = {"INTEGER": "Int64", "REAL": "float64", "TEXT": "object"}
     frame = pd.DataFrame.from_records(rows, columns=list(COLUMNS))
     return frame.astype({name: kinds[kind] for name, (kind, _) in COLUMNS.items()})
 
 
-def cell(task: str, block: str, family: str, depth: int, **values: Any) -> Row:
+def cell(task, block, family, depth, **values):
     """A row's columns for one cell; ``recipe`` may be a dictionary."""
     recipe = json.dumps(values.pop("recipe", {}), sort_keys=True, separators=(",", ":"))
-    common: dict[str, Any] = {
+    common = {
         "run_id": "run-1",
         "time_utc": "2026-01-02T03:04:05+00:00",
         "commit": "abc1234",
@@ -84,12 +80,12 @@ def cell(task: str, block: str, family: str, depth: int, **values: Any) -> Row:
     return stored | {"digest": values.get("digest", "/".join(map(str, parts)))}
 
 
-def metric(base: Row, name: str, value: float | None, unit: str, better: str = "lower", **values: Any) -> Row:
+def metric(base, name, value, unit, better="lower", **values):
     """One metric of a cell."""
     return base | {"metric": name, "value": value, "unit": unit, "better": better} | values
 
 
-def timing(base: Row, samples: list[float], plain: list[float] | None = None, processes: int = 4) -> list[Row]:
+def timing(base, samples, plain=None, processes=4):
     """The rows of a cell that was timed in several processes, in turn with ``plain``: by default, itself."""
     ranked = sorted(samples)
     middle = ranked[len(ranked) // 2]
@@ -126,7 +122,7 @@ def timing(base: Row, samples: list[float], plain: list[float] | None = None, pr
     ]
 
 
-def memory(base: Row, per_layer: float) -> list[Row]:
+def memory(base, per_layer):
     """The rows of a cell whose memory was counted."""
     weights = 4.0 * base["params"]
     return [
@@ -140,15 +136,15 @@ def memory(base: Row, per_layer: float) -> list[Row]:
 
 
 def training(
-    base: Row,
-    loss: float | None,
+    base,
+    loss,
     *,
-    rate: float,
-    steps: int | None = None,
-    step_seconds: float = 1e-3,
-    together: int = 1,
-    curve: bool = False,
-) -> list[Row]:
+    rate,
+    steps=None,
+    step_seconds=1e-3,
+    together=1,
+    curve=False,
+):
     """The rows of a training run: it succeeds where its loss is at most 0.23, and diverges where it has none."""
     success = loss is not None and loss <= 0.23
     status = "diverged" if loss is None else "ok" if success else "stalled"
@@ -182,7 +178,7 @@ def training(
     return rows
 
 
-def start(base: Row, change: float, *, mean_t: float | None = None) -> list[Row]:
+def start(base, change, *, mean_t=None):
     """The rows of a start whose activations change by a factor ``change`` a layer, its gradients as much downwards."""
     depth = base["depth"]
     out = next((layer for layer in range(depth + 1) if not 0.01 <= change**layer <= 100), None)
@@ -209,7 +205,7 @@ def start(base: Row, change: float, *, mean_t: float | None = None) -> list[Row]
     return rows
 
 
-def inside(base: Row, loss: float, *, gated: bool) -> list[Row]:
+def inside(base, loss, *, gated):
     """The rows of a trained network from the gates task: without gates, the change of the stream and the lesion."""
     depth = base["depth"]
     rows = training(base, loss, rate=0.1, curve=True)
@@ -242,13 +238,13 @@ def inside(base: Row, loss: float, *, gated: bool) -> list[Row]:
     ]
 
 
-def whole(blocks: tuple[str, ...] = BLOCKS, seeds: int = 5, families: tuple[str, ...] = FAMILIES) -> list[Row]:
+def whole(blocks=BLOCKS, seeds=5, families=FAMILIES):
     """A store as a ``standard`` run leaves it: all combinations timed and counted, dense families trained by ladder."""
     draw = random.Random(1)
-    rows: list[Row] = []
+    rows = []
     for rank, family in enumerate(families):
         for depth in (4, 16) if family == "dense" else (4,):
-            plain_times: list[float] = []
+            plain_times = []
             for block in blocks:
                 base = cell(
                     "throughput",
@@ -298,8 +294,8 @@ def whole(blocks: tuple[str, ...] = BLOCKS, seeds: int = 5, families: tuple[str,
     return rows
 
 
-def _rung(draw: random.Random, block: str, family: str, depth: int, reach: float, step: float, seeds: int) -> list[Row]:
-    rows: list[Row] = []
+def _rung(draw, block, family, depth, reach, step, seeds):
+    rows = []
     for trial, rate in enumerate(LADDER["rates"]):
         fixed = {name: value for name, value in LADDER.items() if name != "rates"} | {"rate": rate}
         base = cell("trainability", block, family, depth, dataset="mnist-5k", recipe=fixed, trial=trial, seed=1000)
@@ -320,15 +316,15 @@ def _rung(draw: random.Random, block: str, family: str, depth: int, reach: float
 
 
 def trained(
-    losses: Mapping[tuple[str, int], Sequence[float | None]],
+    losses,
     *,
-    recipe: Mapping[str, Any] = LADDER,
-    rate: float = 0.1,
-    step_seconds: float = 0.002,
-    together: int = 1,
-    curve: bool = False,
-    **values: Any,
-) -> list[Row]:
+    recipe=LADDER,
+    rate=0.1,
+    step_seconds=0.002,
+    together=1,
+    curve=False,
+    **values,
+):
     """The rows of trainings on digits in ``dense`` with these final losses by block and depth, one a seed."""
     rows = []
     for (block, depth), by_seed in losses.items():
@@ -339,7 +335,7 @@ def trained(
     return rows
 
 
-def timed(costs: Mapping[str, float], depth: int = 10, phase: str = "train-step", **values: Any) -> list[Row]:
+def timed(costs, depth=10, phase="train-step", **values):
     """The rows of steps in ``dense`` that take this many times as long as plain's, each timed in turn with it."""
     return [
         one

@@ -1,16 +1,11 @@
 """What a notebook's cell defines: its key is what it does, and it travels to processes that cannot import it."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -94,7 +89,7 @@ SAME = {
 
 
 @pytest.fixture(autouse=True)
-def neighbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def neighbour(tmp_path, monkeypatch):
     path = tmp_path / "neighbour.py"
     path.write_text("def shift(x):\n    return x + 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -102,38 +97,38 @@ def neighbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def run_cell(text: str, name: str = "__main__", file: str = "cell.py") -> dict[str, Any]:
-    scope: dict[str, Any] = {"__name__": name} if name else {}
+def run_cell(text, name="__main__", file="cell.py"):
+    scope = {"__name__": name} if name else {}
     exec(compile(text, file, "exec"), scope)
     return scope
 
 
-def key(text: str = CELL, **where: str) -> str:
+def key(text=CELL, **where):
     return value_of(run_cell(text, **where)["Layer"], "Layer").key
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_another_value(edit: str) -> None:
+def test_another_value(edit):
     old, new = EDITS[edit]
     assert old in CELL
     assert key(CELL.replace(old, new, 1)) != key()
 
 
 @pytest.mark.parametrize("edit", SAME)
-def test_the_same_value(edit: str) -> None:
+def test_the_same_value(edit):
     old, new = SAME[edit]
     assert old in CELL
     assert key(CELL.replace(old, new, 1), file="other.py") == key()
 
 
-def test_statements_that_are_compiled_one_by_one_as_in_a_notebook() -> None:
-    scope: dict[str, Any] = {"__name__": "__main__"}
+def test_statements_that_are_compiled_one_by_one_as_in_a_notebook():
+    scope = {"__name__": "__main__"}
     for statement in ast.parse(CELL).body:
         exec(compile(ast.Module([statement], []), "cell", "exec"), scope)
     assert value_of(scope["Layer"], "Layer").key == key()
 
 
-def test_a_neighbouring_file_is_part_of_it(neighbour: Path) -> None:
+def test_a_neighbouring_file_is_part_of_it(neighbour):
     before = key()
     assert value_of(run_cell(CELL)["Layer"], "Layer").modules == {"neighbour"}
     neighbour.write_text("def shift(x):\n    # as before\n    return x + 1\n")
@@ -142,7 +137,7 @@ def test_a_neighbouring_file_is_part_of_it(neighbour: Path) -> None:
     assert key() != before
 
 
-def test_another_process_has_the_same_key(neighbour: Path) -> None:
+def test_another_process_has_the_same_key(neighbour):
     """Sets and hashes of text are in another order there."""
     text = f"from tests.test_by_value import key; print(key({CELL!r}))"
     path = os.pathsep.join([str(neighbour.parent), *sys.path])
@@ -151,7 +146,7 @@ def test_another_process_has_the_same_key(neighbour: Path) -> None:
     assert done.stdout.strip() == key()
 
 
-def test_two_lambdas_of_a_line_and_two_versions_of_a_class() -> None:
+def test_two_lambdas_of_a_line_and_two_versions_of_a_class():
     one, other = [lambda x: x + 1, lambda x: x + 2]
     assert reference_to(one) != reference_to(other)
     assert reference_to(one).startswith("__main__:lambda-")
@@ -162,27 +157,27 @@ def test_two_lambdas_of_a_line_and_two_versions_of_a_class() -> None:
     assert reference_to(one, "plus").startswith("__main__:plus-")
 
 
-def test_what_a_module_has_goes_by_its_name() -> None:
+def test_what_a_module_has_goes_by_its_name():
     assert reference_to(dataclasses.field) == "dataclasses:field"
     assert not is_importable(run_cell(CELL, name="")["Layer"])  # by exec, without a name of its own
 
 
 @pytest.mark.parametrize("made", [threading.Lock, lambda: (i for i in "ab")])
-def test_what_has_no_value_is_refused_in_a_line(made: Callable[[], Any]) -> None:
+def test_what_has_no_value_is_refused_in_a_line(made):
     scope = run_cell("class Layer:\n    def forward(self, x):\n        return hidden\n")
     scope["hidden"] = made()
     with pytest.raises(BadInput, match="hidden"):
         value_of(scope["Layer"], "Layer")
 
 
-def test_cycles_end() -> None:
+def test_cycles_end():
     scope = run_cell(
         "loop = []\nloop.append(loop)\ndef f(n):\n    return n and f(n - 1) and loop and g\ndef g():\n    return f\n"
     )
     assert value_of(scope["f"], "f").key != value_of(scope["g"], "g").key
 
 
-def test_it_travels_with_all_that_its_code_looks_for(neighbour: Path) -> None:
+def test_it_travels_with_all_that_its_code_looks_for(neighbour):
     """A worker places the globals in the module that the functions name: compiled code looks there."""
     layer = run_cell(CELL)["Layer"]
     reference = reference_to(layer)
@@ -197,7 +192,7 @@ def test_it_travels_with_all_that_its_code_looks_for(neighbour: Path) -> None:
         assert torch.equal(found, expected)
 
 
-def outputs_there(plugin: str, reference: str) -> list[torch.Tensor]:
+def outputs_there(plugin, reference):
     """What the layer gives in another process, eager and compiled."""
     load_plugin(plugin)
     torch.manual_seed(0)

@@ -64,7 +64,7 @@ class Tables:
 
 
 @pytest.fixture(scope="module")
-def tables() -> Tables:
+def tables():
     frames, runs = [], {}
     wanted = pa.array(["trainability", "throughput", "memory"])
     for path in sorted((ROOT / "docs/data").rglob("*.parquet")):
@@ -77,20 +77,20 @@ def tables() -> Tables:
     return Tables(rows.merge(cells, on=["digest", "run_id"]), runs)  # of a cell, the newest run
 
 
-def test_the_start_that_is_named_is_the_one_that_was_timed(tables: Tables) -> None:
+def test_the_start_that_is_named_is_the_one_that_was_timed(tables):
     timed = tables.wide[tables.wide["step_ratio"].notna()]
     assert len(timed)
     assert timed["start"].eq(timed["timed_start"]).all()
 
 
-def test_a_bare_sum_costs_no_more_than_one_with_a_scale(tables: Tables) -> None:
+def test_a_bare_sum_costs_no_more_than_one_with_a_scale(tables):
     """Text, 6 layers: rezero is residual with a learned scale, and both begin near the identity. With its published
     weights residual's step takes a quarter longer than plain's, in the same run."""
     ratios = tables.steps(TEXT, 6)
     assert ratios["residual · depth-aware"]["ratio_low"] <= ratios["rezero"]["ratio_high"]
 
 
-def test_a_connection_has_one_verdict_at_a_depth(tables: Tables) -> None:
+def test_a_connection_has_one_verdict_at_a_depth(tables):
     """What is unstable in the contrasts does not train in the wide table."""
     runs = tables.decided.training_runs()
     contrasts = contrast_table(runs[runs["dataset"] == "language"])
@@ -105,7 +105,7 @@ def test_a_connection_has_one_verdict_at_a_depth(tables: Tables) -> None:
 
 
 @pytest.mark.parametrize("connection", ["highway", "highway-free"])
-def test_a_connection_of_which_every_run_diverged_diverges(tables: Tables, connection: str) -> None:
+def test_a_connection_of_which_every_run_diverged_diverges(tables, connection):
     """At 24 layers of text neither has fresh seeds, since all of its tuning runs diverged."""
     trials = tables.decided.trials()
     own = trials[trials["family_label"].eq(TEXT) & trials["depth"].eq(24)]
@@ -117,11 +117,11 @@ def test_a_connection_of_which_every_run_diverged_diverges(tables: Tables, conne
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_what_is_no_number_has_no_unit(value: float) -> None:
+def test_what_is_no_number_has_no_unit(value):
     assert "×" not in str(Quantity("", value, value, value, 5, "×"))
 
 
-def test_a_margin_is_that_of_the_losses_that_are_shown(tables: Tables) -> None:
+def test_a_margin_is_that_of_the_losses_that_are_shown(tables):
     """Where two connections have the same seeds, their ratio is that of the losses in their rows."""
     wide, compared = tables.wide, 0
     for row in rows_of(wide[wide["loss_ratio"].notna()]):

@@ -1,8 +1,5 @@
 """The tables of documents that list what is registered."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -23,7 +20,7 @@ ROOT = Path(__file__).parents[1]
         ("docs/blocks.md", "modern block", [name for name in blocks.names() if blocks.get(name).group == "modern"]),
     ],
 )
-def test_a_table_of_a_document_lists_what_is_registered(document: str, head: str, registered: Iterable[str]) -> None:
+def test_a_table_of_a_document_lists_what_is_registered(document, head, registered):
     _, table = (ROOT / document).read_text(encoding="utf-8").split(f"\n| {head} |", 1)
     lines = table.partition("\n\n")[0].splitlines()[2:]
     assert sorted(line.split("|")[1].strip(" `") for line in lines if line.startswith("|")) == sorted(registered)

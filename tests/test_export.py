@@ -1,9 +1,6 @@
 """Connections to take home: each file of plain torch computes what ``hb.build`` does over a user's layer."""
 
-from __future__ import annotations
-
 import ast
-from typing import Any
 
 import pytest
 import torch
@@ -27,11 +24,11 @@ CASES = [
 ]
 
 
-def make_layer(width: int) -> nn.Module:
+def make_layer(width):
     return nn.Sequential(nn.Linear(width, width), nn.Tanh())
 
 
-def names_in(state: dict[str, Any]) -> dict[str, Any]:
+def names_in(state):
     """The parameters of ``hb.build`` under the names of the plain form."""
     renamed = (("maps.transform.", "transform."), ("maps.gate.", "gate."), ("leave.module.", "leave."),
                ("update_gate.bias", "bias"), ("rms.gain", "gain"), ("leave.read.", "leave."))  # fmt: skip
@@ -40,14 +37,13 @@ def names_in(state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def exported(name: str, start: str) -> nn.Module:
-    scope: dict[str, Any] = {}
+def exported(name, start):
+    scope = {}
     exec(compile(plain_torch(name, depth=DEPTH, start=start), f"{name}.py", "exec"), scope)
-    stack: nn.Module = scope["Stack"](make_layer, FEATURES)
-    return stack
+    return scope["Stack"](make_layer, FEATURES)
 
 
-def moved(network: nn.Module) -> None:
+def moved(network):
     """Move every parameter, so that nothing that begins at 0 or 1 stays there."""
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
@@ -56,7 +52,7 @@ def moved(network: nn.Module) -> None:
 
 
 @pytest.mark.parametrize(("name", "start"), CASES, ids=[" · ".join(case) for case in CASES])
-def test_outputs_and_gradients_are_those_of_the_package(name: str, start: str) -> None:
+def test_outputs_and_gradients_are_those_of_the_package(name, start):
     ours = hb.build(name, hb.family(make_layer), width=FEATURES, depth=DEPTH, start=start)
     plain = exported(name, start)
     begins = dict(plain.named_parameters())
@@ -78,7 +74,7 @@ def test_outputs_and_gradients_are_those_of_the_package(name: str, start: str) -
 
 
 @pytest.mark.parametrize(("name", "start"), CASES, ids=[" · ".join(case) for case in CASES])
-def test_a_file_is_short_and_imports_torch_only(name: str, start: str) -> None:
+def test_a_file_is_short_and_imports_torch_only(name, start):
     text = plain_torch(name, depth=48, start=start)
     lines = text.splitlines()
     assert len(lines) <= 80
@@ -87,25 +83,25 @@ def test_a_file_is_short_and_imports_torch_only(name: str, start: str) -> None:
     assert {ast.unparse(node) for node in imports} <= {"import math", "import torch", "from torch import nn"}
 
 
-def test_every_listed_connection_has_a_plain_form_or_says_why_not() -> None:
+def test_every_listed_connection_has_a_plain_form_or_says_why_not():
     assert set(LISTED) - set(PLAIN) == {"value-residual"}
     with pytest.raises(BadInput, match="no plain form"):
         plain_torch("value-residual", depth=3)
-    with pytest.raises(BadInput, match="the layer's own weights"):
+    with pytest.raises(BadInput, match="own weights"):
         plain_torch("plain", depth=3, start="depth-aware")
     with pytest.raises(BadInput, match="at least 1"):
         plain_torch("rezero", depth=0)
 
 
-def test_the_command_prints_the_file() -> None:
+def test_the_command_prints_the_file():
     done = CliRunner().invoke(app, ["export", "pre-norm", "--depth", "48", "--start", "depth-aware"])
     assert done.exit_code == 0
     assert done.stdout == plain_torch("pre-norm", depth=48, start="depth-aware")
-    assert "Learning rates that were best: " in plain_torch("pre-norm", depth=48, start="published")
+    assert "Learning rates" in plain_torch("pre-norm", depth=48, start="published")
     assert "Learning rates" not in done.stdout  # a constant factor on the branch changes the best rate
 
 
-def test_the_files_on_the_page_are_those_of_the_command() -> None:
+def test_the_files_on_the_page_are_those_of_the_command():
     texts = plain_texts()
     for name, start in CASES:
         assert texts[name][start] == plain_torch(name, depth=ANY_DEPTH, start=start)

@@ -1,7 +1,5 @@
 """A described network holds what the built one does."""
 
-from __future__ import annotations
-
 import pytest
 
 from highway_bench.network_summary import summarise
@@ -9,7 +7,7 @@ from tests.combinations import combinations
 
 
 @pytest.mark.parametrize(("block", "family"), combinations())
-def test_parts_add_up(block: str, family: str) -> None:
+def test_parts_add_up(block, family):
     """Outermost modules hold all parameters and FLOP; one more layer adds the closed form."""
     shown, deeper = (summarise(block, family, depth=depth, width=16) for depth in (2, 3))
     outer = [layer for layer in shown.layers if layer.level == 0]
@@ -20,7 +18,7 @@ def test_parts_add_up(block: str, family: str) -> None:
     assert (shown.equal is None) == (block == "plain")
 
 
-def test_sublayers_repeat_together() -> None:
+def test_sublayers_repeat_together():
     shown = summarise("residual", "transformer", depth=5, width=16)
     assert [(layer.name, layer.repeats) for layer in shown.layers if layer.level == 0] == [
         ("joins.0", 5),
@@ -28,7 +26,7 @@ def test_sublayers_repeat_together() -> None:
     ]
 
 
-def test_whole_network() -> None:
+def test_whole_network():
     shown = summarise("highway", "bilstm", depth=3, dataset="adding", seq_len=20)
     assert shown.input[0] == 20
     assert [layer.name for layer in shown.layers if layer.level == 0] == ["stem", "body", "head"]
@@ -36,7 +34,7 @@ def test_whole_network() -> None:
 
 
 @pytest.mark.parametrize(("family", "dataset"), [("conv", "digits"), ("attention", "adding"), ("dense", "digits")])
-def test_the_closed_form_has_the_positions_of_the_data_set(family: str, dataset: str) -> None:
+def test_the_closed_form_has_the_positions_of_the_data_set(family, dataset):
     shown = summarise("highway", family, depth=2, width=16, dataset=dataset)
     layers = [layer for layer in shown.layers if layer.name.startswith("body.joins.") and layer.name.count(".") == 2]
     assert sum(layer.flops * layer.repeats for layer in layers) == 2 * shown.layer_flops

@@ -25,7 +25,7 @@ class Session:
 
     def __init__(self, posargs: list[str], fails: dict[str, int], prints: Any) -> None:
         self.posargs, self.fails, self.prints = posargs, fails, prints
-        self.commands: list[str] = []
+        self.commands = []
 
     def run(self, *words: str, stdout: Any = None, **options: Any) -> None:
         name = " ".join(words[1:3] if words[1] == "history" else words[1:2])
@@ -46,11 +46,9 @@ class Session:
 
 
 @pytest.fixture(scope="module")
-def noxfile() -> Any:
+def noxfile():
     """This checkout's noxfile, which reads pyproject.toml where it is loaded."""
     spec = importlib.util.spec_from_file_location("noxfile_of_this_checkout", ROOT / "noxfile.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as context:
         context.chdir(ROOT)
@@ -59,12 +57,12 @@ def noxfile() -> Any:
 
 
 @pytest.fixture
-def bench(noxfile: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+def bench(noxfile, tmp_path, monkeypatch, capsys):
     """Runs the session in a folder of its own, and returns its status, its commands and what it printed."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".git").mkdir()
 
-    def run(*words: str, **fails: int) -> tuple[Any, list[str], list[str]]:
+    def run(*words, **fails):
         session = Session(list(words), {name.replace("_", " "): one for name, one in fails.items()}, sys.stdout.write)
         try:
             status = noxfile.bench.func(session)
@@ -75,7 +73,7 @@ def bench(noxfile: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     return run
 
 
-def test_the_answer_comes_last(bench: Any, tmp_path: Path) -> None:
+def test_the_answer_comes_last(bench, tmp_path):
     status, commands, lines = bench()
     assert status is None
     assert commands == ["run", "report", "history run", "history publish"]
@@ -86,7 +84,7 @@ def test_the_answer_comes_last(bench: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fails", [("run",), ("history_run",), ("run", "history_run")])
-def test_failed_cells_and_the_exit_status_are_in_the_last_lines(bench: Any, fails: tuple[str, ...]) -> None:
+def test_failed_cells_and_the_exit_status_are_in_the_last_lines(bench, fails):
     status, commands, lines = bench(**dict.fromkeys(fails, 1))
     assert status == 1
     assert commands == ["run", "report", "history run", "history publish"]
@@ -94,23 +92,23 @@ def test_failed_cells_and_the_exit_status_are_in_the_last_lines(bench: Any, fail
     assert [name.replace("_", " ") for name in fails] == re.findall(r"highway-bench ((?:history )?run)", lines[-1])
 
 
-def test_a_run_that_measured_nothing_ends_at_once_with_what_it_printed(bench: Any) -> None:
+def test_a_run_that_measured_nothing_ends_at_once_with_what_it_printed(bench):
     status, commands, lines = bench(run=3)
     assert (status, commands) == (3, ["run"])
     assert lines[-3:] == ANSWER.splitlines()
 
 
-def test_no_point_in_the_history_is_no_failure(bench: Any) -> None:
+def test_no_point_in_the_history_is_no_failure(bench):
     status, commands, lines = bench(history_run=2)
     assert (status, commands) == (None, ["run", "report", "history run"])
     assert lines[-3:] == ANSWER.splitlines()
 
 
-def test_a_plan_is_printed_and_nothing_else(bench: Any) -> None:
+def test_a_plan_is_printed_and_nothing_else(bench):
     assert bench("--dry-run")[1] == ["run"]
 
 
-def test_every_proof_is_there(noxfile: Any) -> None:
+def test_every_proof_is_there(noxfile):
     modules = {module for module, _ in noxfile.PROOFS.values()} - {"pytest"}
     assert all(importlib.util.find_spec(module) for module in modules)
     with pytest.raises(SystemExit):
@@ -132,7 +130,7 @@ class ReleaseSession(Session):
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checkout(tmp_path, monkeypatch):
     """A repository with what a release reads, and one commit."""
     monkeypatch.chdir(tmp_path)
     for name in ("AUTHOR", "COMMITTER"):
@@ -146,11 +144,11 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def git(*words: str) -> str:
+def git(*words):
     return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_a_release_is_tagged_only_where_that_is_asked_for(noxfile: Any, checkout: Path) -> None:
+def test_a_release_is_tagged_only_where_that_is_asked_for(noxfile, checkout):
     session = ReleaseSession([], {}, sys.stdout.write)
     noxfile.release.func(session)
     page = "-m nox -s slow -- tests/interactive/test_notebook.py -k page"
@@ -169,7 +167,7 @@ def test_a_release_is_tagged_only_where_that_is_asked_for(noxfile: Any, checkout
 
 
 @pytest.mark.parametrize("why", ["a changed file", "failing tests"])
-def test_nothing_is_tagged(noxfile: Any, checkout: Path, why: str) -> None:
+def test_nothing_is_tagged(noxfile, checkout, why):
     session = ReleaseSession(["--tag"], {}, sys.stdout.write)
     if why == "a changed file":
         (checkout / "CITATION.cff").write_text("changed")

@@ -1,12 +1,9 @@
 """A system that is not Linux, imitated: its names, its processor, and none of Linux's files."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +13,6 @@ from highway_bench.results import Store
 from tests import absent_names
 
 PACKAGE = Path(highway_bench.__file__).parent
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 RUN = "run memory throughput --profile smoke --family dense --block plain --workers 1 --strict --store store.sqlite"
 LOCK = """
 import os
@@ -32,10 +28,10 @@ assert not is_held(path)
 
 
 @pytest.fixture
-def imitated(tmp_path: Path) -> Callable[..., Run]:
+def imitated(tmp_path):
     """A function that runs Python on a system, with ``package`` for this package's folder."""
 
-    def imitated(system: str, package: Path = PACKAGE) -> Run:
+    def imitated(system, package=PACKAGE):
         shutil.copyfile(absent_names.__file__, tmp_path / "sitecustomize.py")
         (tmp_path / "sysctl").write_text("#!/bin/sh\necho Apple M3 Pro\n")
         (tmp_path / "sysctl").chmod(0o755)
@@ -58,9 +54,7 @@ def imitated(tmp_path: Path) -> Callable[..., Run]:
         ("Darwin", "cpu-apple-m3-pro-", "Apple M3 Pro, "),
     ],
 )
-def test_all_that_a_first_visit_runs(
-    system: str, machine: str, shown: str, imitated: Callable[..., Run], tmp_path: Path
-) -> None:
+def test_all_that_a_first_visit_runs(system, machine, shown, imitated, tmp_path):
     python = imitated(system)
     for words in ("--help", "list", RUN, "status --store store.sqlite", "report --store store.sqlite --out page"):
         done = python("-m", "highway_bench", *words.split())

@@ -1,24 +1,20 @@
 """Plug-ins: by name and by file, and what workers must import."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from highway_bench.blocks import Block, blocks, register_block
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.plugins import load_plugins, modules_outside
 from highway_bench.scaffold import block_text
+from tests.inline_engine import cell_of
 
-CELL = Cell(task="memory", block="plain", family="dense", depth=1, width=8, nominal_width=8)
+CELL = cell_of("memory")
 
 
 @pytest.fixture
-def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def gate(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
     path = tmp_path / "plugin_gate.py"
     path.write_text(block_text("plugin-gate"))
@@ -27,13 +23,13 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("plugin_gate", None)
 
 
-def test_file(gate: Path) -> None:
+def test_file(gate):
     assert load_plugins([str(gate)]) == ("plugin_gate",)
     assert "plugin-gate" in blocks
     assert load_plugins([str(gate), "plugin_gate"]) == ("plugin_gate", "plugin_gate")  # once is enough
 
 
-def test_what_workers_import(gate: Path) -> None:
+def test_what_workers_import(gate):
     load_plugins([str(gate)])
     cells = [
         CELL,
@@ -44,10 +40,10 @@ def test_what_workers_import(gate: Path) -> None:
     assert modules_outside(cells) == ("plugin_gate",)
 
 
-def test_block_of_a_notebook() -> None:
+def test_block_of_a_notebook():
     """Its class travels by value; the cell run again replaces it."""
 
-    def register(power: int) -> str:
+    def register(power):
         class InMain(Block):
             factor = power
 
@@ -64,7 +60,7 @@ def test_block_of_a_notebook() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["gates=-5", "norms=1.5"])
-def test_a_wrong_count_is_refused(gate: Path, wrong: str) -> None:
+def test_a_wrong_count_is_refused(gate, wrong):
     """With a negative number of gates no width has plain's parameters, and a search for it would not end."""
     gate.write_text(gate.read_text().replace("gates=1", wrong))
     name = wrong.partition("=")[0]

@@ -1,7 +1,5 @@
 """What a version stands for does not change without a word: neither its source nor its numbers."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -11,14 +9,14 @@ from tests import same_numbers, sources
 from tests.sources import Entry
 
 
-def test_sources_are_those_of_their_versions() -> None:
+def test_sources_are_those_of_their_versions():
     ran = subprocess.run(  # in a process of its own: other tests register and remove entries
         [sys.executable, "-m", "tests.sources"], capture_output=True, text=True, cwd=sources.ROOT, check=False
     )
     assert not ran.returncode, ran.stderr
 
 
-def test_twenty_small_cells_have_the_same_numbers() -> None:
+def test_twenty_small_cells_have_the_same_numbers():
     values = same_numbers.measured()
     assert same_numbers.differences(values) == []
     first = next(iter(values))
@@ -39,6 +37,6 @@ def test_twenty_small_cells_have_the_same_numbers() -> None:
         ({"block a": Entry("1", "x"), "block b": Entry("1", "z")}, False, None),
     ],
 )
-def test_a_change_has_a_version_or_an_acceptance(after: dict[str, Entry], accepted: bool, fault: str | None) -> None:
+def test_a_change_has_a_version_or_an_acceptance(after, accepted, fault):
     faults = sources.faults({"block a": Entry("1", "x")}, after, accepted=accepted)
     assert (fault is None and not faults) or (fault is not None and fault in faults[0])

@@ -1,7 +1,5 @@
 """Text in a terminal: tables that are too narrow, characters that it cannot print, and those that would control it."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess
@@ -24,14 +22,14 @@ BLOCKS = TextTable(
 )
 
 
-def printed(table: TextTable, width: int) -> str:
+def printed(table, width):
     out = io.StringIO()
     print_part(table, Console(file=out, width=width))
     return out.getvalue()
 
 
 @pytest.mark.parametrize("width", [200, 80, 70])
-def test_numbers_stay_whole_and_text_gives_way(width: int) -> None:
+def test_numbers_stay_whole_and_text_gives_way(width):
     lines = printed(BLOCKS, width).splitlines()
     assert max(map(len, lines)) <= width
     for number in ("15,470,264,320", "4.58e-05", "1.69×", "[1.66,", "1.71]"):
@@ -39,7 +37,7 @@ def test_numbers_stay_whole_and_text_gives_way(width: int) -> None:
     assert "".join(line.partition(" │ ")[0].strip() for line in lines if " │ " in line) == "highway-freeplain"
 
 
-def test_what_cannot_fit_runs_over_the_edge() -> None:
+def test_what_cannot_fit_runs_over_the_edge():
     lines = printed(BLOCKS, 30).splitlines()
     assert any("15,470,264,320" in line and "1.69×" in line for line in lines)
     assert len({len(line) for line in lines[1:]}) == 1
@@ -52,7 +50,7 @@ def test_what_cannot_fit_runs_over_the_edge() -> None:
         {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
     ],
 )
-def test_what_a_terminal_cannot_print_is_replaced(environment: dict[str, str]) -> None:
+def test_what_a_terminal_cannot_print_is_replaced(environment):
     """By rich, by typer and by a user's code, on both streams."""
     code = (
         "import sys, typer\n"
@@ -87,12 +85,12 @@ EVIL = "x\x1b]0;owned\x07\x1b[2J</script><script>alert(1)</script>$\\frac{$\u202
         ("a\u00a0b\u2009c", "a\u00a0b\u2009c"),
     ],
 )
-def test_control_characters_are_printed_as_text(text: str, shown: str) -> None:
+def test_control_characters_are_printed_as_text(text, shown):
     assert printable(text) == shown
     assert printable(printable(text)) == shown
 
 
-def test_a_table_prints_names_as_text() -> None:
+def test_a_table_prints_names_as_text():
     text = printed(TextTable("", EVIL, (Heading("name", number=False),), ((EVIL,), ("two\nlines",)), left_out=2), 200)
     assert not {"\x1b", "\x07", "\u202e"} & set(text)
     assert "two" in text

@@ -1,12 +1,10 @@
 """Tuning: the trials of a seed are the published ones, the same in every arm and after a resume."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 from optuna.distributions import FloatDistribution
-from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.trial import TrialState, create_trial
 
 from highway_bench.tuning import FIGURE_1, PairedSampler, Space, draw_trials, grid_trials, new_study, winner
 
@@ -21,18 +19,18 @@ DRAWN = {  # (seed, number): rate, momentum, decay, activation, gate bias, as in
 }
 
 
-def params(trials: list[FrozenTrial]) -> list[dict[str, object]]:
+def params(trials):
     return [trial.params for trial in trials]
 
 
 @pytest.mark.parametrize(("seed", "number"), DRAWN)
-def test_a_seeds_trials_are_the_published_numbers(seed: int, number: int) -> None:
+def test_a_seeds_trials_are_the_published_numbers(seed, number):
     trial = draw_trials(FIGURE_1, number + 1, seed, ALL)[number]
     assert tuple(trial.params.items()) == tuple(zip(ALL, DRAWN[seed, number], strict=True))
     assert trial.distributions == ALL
 
 
-def test_priors_are_covered() -> None:
+def test_priors_are_covered():
     drawn = params(draw_trials(FIGURE_1, 200, 0, ALL))
     values = {name: [trial[name] for trial in drawn] for name in ALL}
     assert 70 < values["activation"].count("tanh") < 130
@@ -41,19 +39,19 @@ def test_priors_are_covered() -> None:
     assert len(set(values["rate"])) == 200
 
 
-def test_the_streams_do_not_follow_each_other() -> None:
+def test_the_streams_do_not_follow_each_other():
     """The two parts would draw equal uniform numbers if they were seeded alike."""
     space = Space({"rate": FloatDistribution(0.0, 1.0)}, {"gate_bias": FloatDistribution(0.0, 1.0)})
     assert all(trial.params["rate"] != trial.params["gate_bias"] for trial in draw_trials(space, 5, 0, space.priors))
 
 
 @pytest.mark.parametrize("names", [FIGURE_1.shared, ["momentum", "gate_bias"], ["activation"]])
-def test_a_value_does_not_change_with_what_else_is_searched(names: list[str]) -> None:
+def test_a_value_does_not_change_with_what_else_is_searched(names):
     whole = params(draw_trials(FIGURE_1, 10, 0, ALL))
     assert params(draw_trials(FIGURE_1, 10, 0, names)) == [{name: trial[name] for name in names} for trial in whole]
 
 
-def test_a_study_continues_with_the_trials_of_a_longer_search() -> None:
+def test_a_study_continues_with_the_trials_of_a_longer_search():
     """Trials that another process saved, and a trial that the user adds, do not change later ones."""
     study = new_study(sampler=PairedSampler(FIGURE_1, 0))
     study.add_trials(draw_trials(FIGURE_1, 3, 0, ALL))
@@ -65,7 +63,7 @@ def test_a_study_continues_with_the_trials_of_a_longer_search() -> None:
         study.ask({"width": FloatDistribution(1, 2)})
 
 
-def test_a_grid_has_its_values_in_their_order() -> None:
+def test_a_grid_has_its_values_in_their_order():
     trials = grid_trials("rate", [0.3, 1, 0.1])
     assert [(trial.number, trial.params) for trial in trials] == [
         (0, {"rate": 0.3}),
@@ -84,7 +82,7 @@ def test_a_grid_has_its_values_in_their_order() -> None:
         ((0.1, None, None), 0),
     ],
 )
-def test_the_winner(losses: tuple[float | None, ...], number: int) -> None:
+def test_the_winner(losses, number):
     study = new_study()
     for trial, loss in zip(grid_trials("rate", [0.3, 0.1, 0.03]), losses, strict=True):
         state = TrialState.FAIL if loss is None else TrialState.COMPLETE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +22,7 @@ class ComplexFilter(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         filtered = torch.fft.irfft(torch.fft.rfft(x) * self.factors, n=x.shape[-1])
-        y: Tensor = self.map(filtered)
+        y = self.map(filtered)
         return y.tanh()
 
 
@@ -62,7 +61,7 @@ class Choosy(nn.Module):
     def __init__(self, width: int, taken: int = 0) -> None:
         super().__init__()
         self.parts = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
-        self.turns: Any = Turns(taken)  # no number of the module, which a stack would see change
+        self.turns = Turns(taken)  # no number of the module, which a stack would see change
 
     def forward(self, x: Tensor) -> Tensor:
         for number in next(self.turns):
@@ -80,7 +79,7 @@ class LowRank(nn.Module):
         self.order = nn.Parameter(torch.arange(width).flip(0), requires_grad=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.base(x[..., self.order]) + self.up(self.down(x))
+        y = self.base(x[..., self.order]) + self.up(self.down(x))
         return y.relu()
 
 
@@ -94,32 +93,32 @@ class Reading(nn.Linear):
         return super().forward(x) if float(x.detach().sum()) > -1e30 else x
 
 
-def reading(width: int) -> nn.Module:
+def reading(width):
     """What vmap refuses."""
     return Reading(width, width)
 
 
-def late(width: int) -> nn.Module:
+def late(width):
     """A choosy layer of which one part has its first gradient later than the other."""
     return Choosy(width, taken=1)
 
 
-def spectral(width: int) -> nn.Module:
+def spectral(width):
     """A weight over its largest singular value, which every training step estimates further."""
     return nn.Sequential(parametrizations.spectral_norm(nn.Linear(width, width)), nn.ReLU())
 
 
-def orthogonal(width: int) -> nn.Module:
+def orthogonal(width):
     """An orthogonal weight."""
     return nn.Sequential(parametrizations.orthogonal(nn.Linear(width, width)), nn.ReLU())
 
 
-def normed(width: int) -> nn.Module:
+def normed(width):
     """A weight with lengths and directions of its own."""
     return nn.Sequential(parametrizations.weight_norm(nn.Linear(width, width)), nn.ReLU())
 
 
-def normed_classic(width: int) -> nn.Module:
+def normed_classic(width):
     """The same as torch had it before parametrisations."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)

@@ -1,15 +1,11 @@
 """Small requests, layers of a user's, and measurements by a formula."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from highway_bench.measure.roofline import Roofline
-from highway_bench.studies.advice.request import AdviceRequest, requested
+from highway_bench.studies.advice.request import requested
 from tests.inline_engine import InlineEngine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,33 +106,29 @@ def negative_loss(outputs, targets):
 
 
 @pytest.fixture
-def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
-    """A module of layers that can be imported; its name is unique, because Python caches modules."""
-    name = f"advice_layers_{abs(hash(request.node.nodeid))}"
-    (tmp_path / f"{name}.py").write_text(LAYERS)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return name
+def layers(module_of):
+    return module_of(LAYERS)
 
 
 @pytest.fixture
-def examples(monkeypatch: pytest.MonkeyPatch) -> str:
+def examples(monkeypatch):
     """The module of the layers that the documents use."""
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     return "user_layers"
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def cache(tmp_path, monkeypatch):
     """Copies of the users' data go to a folder of this test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
-def ask() -> Callable[..., AdviceRequest]:
+def ask():
     """A request for three blocks in ``dense``; keywords change it."""
 
-    def make(layer: str = "dense", **changes: Any) -> AdviceRequest:
-        words: dict[str, Any] = {
+    def make(layer="dense", **changes):
+        words = {
             "depth": 2,
             "minutes": 1.0,
             "width": 8,
@@ -150,12 +142,12 @@ def ask() -> Callable[..., AdviceRequest]:
 
 
 @pytest.fixture(scope="module")
-def inline(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., InlineEngine]:
+def inline(tmp_path_factory):
     return lambda **words: InlineEngine(tmp_path_factory.mktemp("jobs"), **words)
 
 
 @pytest.fixture(scope="module")
-def brief() -> Iterator[None]:
+def brief():
     """Budgets of a few steps and seeds, whatever the machine: nothing here depends on times.
 
     Steps are timed in this process alone, against a roofline that is given: no advice reads it..

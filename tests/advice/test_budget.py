@@ -1,7 +1,5 @@
 """How minutes become steps, connections and seeds: predictions stay within the time."""
 
-from __future__ import annotations
-
 import pytest
 
 from highway_bench.errors import BadInput
@@ -11,12 +9,12 @@ from highway_bench.studies.advice.budget import LEAST_KEPT, Pace, halving_plan, 
 RATIOS = [1.0, 1.4, 1.6, 1.1, 1.2, 1.3, 1.05, *[1.5] * 28]
 
 
-def pace(step: float) -> Pace:
+def pace(step):
     return Pace(step, 0.5, 6.0)
 
 
 @pytest.mark.parametrize("step", [0.002, 0.02, 0.1, 0.4, 1.5])
-def test_halving_fits_its_share(step: float) -> None:
+def test_halving_fits_its_share(step):
     plan = halving_plan(10, 2, RATIOS, pace(step))
     fixed, a_step = budget.halving_cost(RATIOS[: plan.connections], plan.rungs, plan.seeds, pace(step), plan.kept)
     seconds = (fixed + a_step * plan.steps) * budget.MARGIN / 2 + 6.0 * (plan.rungs + 1)
@@ -24,21 +22,21 @@ def test_halving_fits_its_share(step: float) -> None:
     assert plan.connections >= 2
 
 
-def test_slow_layers_have_fewer_connections() -> None:
+def test_slow_layers_have_fewer_connections():
     fast, slow = (halving_plan(10, 2, RATIOS, pace(step)) for step in (0.01, 1.5))
     assert (fast.connections, fast.rungs, fast.seeds) == (len(RATIOS), 3, 2)
     assert slow.connections < len(RATIOS)
     assert slow.steps < fast.steps
 
 
-def test_too_few_minutes_say_how_many_are_needed() -> None:
+def test_too_few_minutes_say_how_many_are_needed():
     with pytest.raises(BadInput, match="too few") as said:
         halving_plan(0.5, 2, RATIOS, pace(3.0))
     needed = float(str(said.value).split()[-3])
     assert halving_plan(needed, 2, RATIOS, pace(3.0)).connections == 2
 
 
-def test_steps_that_are_asked_for_are_those_of_the_last_rung() -> None:
+def test_steps_that_are_asked_for_are_those_of_the_last_rung():
     asked, few = (halving_plan(10, 2, RATIOS, pace(0.02), steps) for steps in (300, 30))
     assert (asked.steps, asked.ladder) == (300, (33, 100, 300))
     assert asked.connections < few.connections
@@ -46,12 +44,12 @@ def test_steps_that_are_asked_for_are_those_of_the_last_rung() -> None:
         halving_plan(10, 2, RATIOS, pace(0.02), 100_000)
 
 
-def test_a_third_goes_on_but_at_least_six() -> None:
+def test_a_third_goes_on_but_at_least_six():
     assert [in_rung(rung, 35) for rung in range(3)] == [35, 12, LEAST_KEPT]
     assert [in_rung(rung, 3) for rung in range(3)] == [3, 3, 3]
 
 
-def test_more_go_on_where_the_steps_that_are_asked_for_leave_time() -> None:
+def test_more_go_on_where_the_steps_that_are_asked_for_leave_time():
     kept = [halving_plan(minutes, 2, RATIOS[:14], pace(0.01), 600).kept for minutes in (6, 8, 30)]
     assert kept[0] == LEAST_KEPT < kept[1] < kept[2] == 14
 
@@ -59,11 +57,11 @@ def test_more_go_on_where_the_steps_that_are_asked_for_leave_time() -> None:
 @pytest.mark.parametrize(
     ("seconds", "start", "expected"), [(240, 6, (4, 10)), (10_000, 0, (4, 12)), (60, 6, (3, 3)), (1, 0, (2, 2))]
 )
-def test_seeds_and_finalists_that_fit(seconds: float, start: float, expected: tuple[int, int]) -> None:
+def test_seeds_and_finalists_that_fit(seconds, start, expected):
     assert seeds_that_fit(seconds, 2, [10, 10, 10, 10], start) == expected
 
 
-def test_slow_steps_are_timed_in_shallower_networks() -> None:
+def test_slow_steps_are_timed_in_shallower_networks():
     fast, slow = (timing_plan(10, 48, 22, pace(step)) for step in (0.01, 1.0))
     assert (fast.depth, fast.samples, fast.processes) == (48, 15, 3)
     assert slow.depth < 48

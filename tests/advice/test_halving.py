@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import pytest
 
@@ -12,14 +11,12 @@ from highway_bench.cell import Cell
 from highway_bench.studies.advice.before_training import at_start, start_cells
 from highway_bench.studies.advice.budget import HalvingPlan
 from highway_bench.studies.advice.halving import Halving
-from highway_bench.studies.advice.request import AdviceRequest
 from highway_bench.tasks import tasks
 
-Ask = Callable[..., AdviceRequest]
 ENDED = {"budget_mismatch": 0.0}
 
 
-def loss_of(cell: Cell) -> float | None:
+def loss_of(cell):
     """The later a block in the alphabet, the better; the best rate is 0.03, 3 diverges, and plain never has a loss."""
     if cell.block == "plain" or cell.recipe["rate"] > 1:
         return None
@@ -31,8 +28,8 @@ class GivenCells:
 
     def __init__(self, loss: Callable[[Cell], float | None]) -> None:
         self.loss = loss
-        self.rounds: list[list[Cell]] = []
-        self.known: set[Cell] = set()
+        self.rounds = []
+        self.known = set()
 
     def __contains__(self, cell: object) -> bool:
         return cell in self.known
@@ -46,7 +43,7 @@ class GivenCells:
 
 
 @pytest.fixture
-def ended(ask: Ask) -> Halving:
+def ended(ask):
     request, given = ask(block=("*",)), GivenCells(loss_of)
     plan = HalvingPlan(len(request.connections), 90, 3, 2)
     halving = Halving(request, request.connections, plan, given)
@@ -55,8 +52,8 @@ def ended(ask: Ask) -> Halving:
     return halving
 
 
-def test_each_rung_has_its_own_schedule_and_a_third_goes_on(ended: Halving) -> None:
-    rounds: Any = ended.measured
+def test_each_rung_has_its_own_schedule_and_a_third_goes_on(ended):
+    rounds = ended.measured
     steps = Counter(cell.recipe["steps"] for cells in rounds.rounds for cell in cells)
     assert set(steps) == {10, 30, 90}
     sizes = [len(ended.members(rung)) for rung in range(3)]
@@ -67,7 +64,7 @@ def test_each_rung_has_its_own_schedule_and_a_third_goes_on(ended: Halving) -> N
         assert len({cell.recipe["steps"] for cell in cells}) == 1
 
 
-def test_rates_are_searched_within(ended: Halving) -> None:
+def test_rates_are_searched_within(ended):
     request = ended.request
     one = next(one for one in ended.connections if one.block == "x0-mix")
     assert list(ended.rates(0, one)) == [0.3, 0.1, 0.03, 0.01]  # the best was the lowest, so its neighbour is tried
@@ -78,7 +75,7 @@ def test_rates_are_searched_within(ended: Halving) -> None:
     assert not set(request.tuning_seeds(2)) & set(request.final_seeds(12))
 
 
-def test_pre_norm_always_goes_on_and_is_first(ended: Halving) -> None:
+def test_pre_norm_always_goes_on_and_is_first(ended):
     finalists = ended.finalists()
     assert [one.block for one in finalists] == ["pre-norm", "x0-mix", "x0-mix", "sandwich-norm"]
     plain = next(one for one in ended.connections if one.block == "plain")
@@ -99,7 +96,7 @@ def test_pre_norm_always_goes_on_and_is_first(ended: Halving) -> None:
         ),
     ],
 )
-def test_a_start_in_words(ask: Ask, first: dict[str, float], second: dict[str, float], says: str | None) -> None:
+def test_a_start_in_words(ask, first, second, says):
     class GivenMetrics:
         def value(self, cell: Cell, metric: str) -> float | None:
             return (first, second)[cell.seed].get(metric)
@@ -108,7 +105,7 @@ def test_a_start_in_words(ask: Ask, first: dict[str, float], second: dict[str, f
     assert at_start(start_cells(request, request.connections[0]), given) == says
 
 
-def test_a_start_is_that_of_the_trainings(ask: Ask) -> None:
+def test_a_start_is_that_of_the_trainings(ask):
     request = ask("dense", depth=7)
     for one in request.connections:
         cells = start_cells(request, one)

@@ -1,10 +1,6 @@
 """The proof of advices: which bests are known, what a line says, and that lines are not made again."""
 
-from __future__ import annotations
-
-from collections.abc import Collection, Mapping
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -18,7 +14,7 @@ from highway_bench.studies.decide.candidate import Candidate
 PRE, GATE = Connection("pre-norm", "published"), Connection("highway", "published")
 
 
-def advice(*use: Connection) -> Any:
+def advice(*use):
     return SimpleNamespace(
         use=use,
         verdict=QualityVerdict.TAKE,
@@ -31,11 +27,11 @@ def advice(*use: Connection) -> Any:
     )
 
 
-def runs(mean: float, seeds: int = 5) -> dict[int, float | None]:
+def runs(mean, seeds=5):
     return {seed: mean * (1 + 0.01 * (-1) ** seed) for seed in range(seeds)}
 
 
-def test_a_best_is_known_where_it_leads_alone() -> None:
+def test_a_best_is_known_where_it_leads_alone():
     losses = {
         ("conv", 5): {PRE: runs(1.0), GATE: runs(0.5)},
         ("conv", 10): {PRE: runs(1.0), GATE: dict.fromkeys(range(5), 1.0)},
@@ -44,11 +40,11 @@ def test_a_best_is_known_where_it_leads_alone() -> None:
     assert list(advice_proof.bests(losses)) == [advice_proof.Known("conv", 5, GATE)]
 
 
-def test_lines_say_whether_the_best_is_held_and_copies_are_told_apart() -> None:
+def test_lines_say_whether_the_best_is_held_and_copies_are_told_apart():
     known = advice_proof.Task("known", 0, advice_proof.Known("conv", 5, GATE))
     copies = advice_proof.Task("copies", 0)
 
-    def right(task: advice_proof.Task, *use: Connection) -> bool:
+    def right(task, *use):
         return advice_proof.is_right(advice_proof.line_of(task, lambda *_, **__: advice(*use)))
 
     assert right(known, PRE, GATE)
@@ -60,7 +56,7 @@ def test_lines_say_whether_the_best_is_held_and_copies_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("family", advice_proof.templates())
-def test_an_advice_asks_what_decide_asked(family: str) -> None:
+def test_an_advice_asks_what_decide_asked(family):
     """The same connections, at the same widths, on the same data, in the same steps of the same recipe."""
     make = Mock(return_value=advice(GATE))
     advice_proof.line_of(advice_proof.Task("known", 0, advice_proof.Known(family, 5, GATE)), make)
@@ -76,7 +72,7 @@ def test_an_advice_asks_what_decide_asked(family: str) -> None:
         assert asked == trained
 
 
-def make_recipe(words: Mapping[str, Any], without: Collection[str]) -> dict[str, Any]:
+def make_recipe(words, without):
     """A recipe without some words; digits that are not pooled have no option."""
     data = {option: value for option, value in words.get("dataset", {}).items() if value != 1}
     return {"dataset": data, **{word: value for word, value in words.items() if word not in {*without, "dataset"}}}

@@ -1,17 +1,14 @@
 """Gate activity: shares, class means and sparsity against hand-made gates."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 import torch
-from torch import Tensor
 
 from highway_bench.analysis.gate_statistics import Activity, ExampleSparsity, gate_state, sparsity
 
 
-def met(values: Tensor, classes: Tensor | None = None, batch: int = 3) -> Activity:
+def met(values, classes=None, batch=3):
     """The activity of (items, places, units), met in batches."""
     activity = Activity(classes)
     for part in values.split(batch):
@@ -19,7 +16,7 @@ def met(values: Tensor, classes: Tensor | None = None, batch: int = 3) -> Activi
     return activity
 
 
-def test_sparsity_at_its_ends_and_between() -> None:
+def test_sparsity_at_its_ends_and_between():
     values = torch.tensor([[1.0, 1, 1, 1], [0, 0, 3, 0], [0, 0, 0, 0], [1, 1, 0, 0]], dtype=torch.float64)
     expected = [0.0, 1.0, 0.0, 2 - math.sqrt(2)]  # (√4 − 2/√2) / (√4 − 1)
     assert sparsity(values).tolist() == pytest.approx(expected)
@@ -27,7 +24,7 @@ def test_sparsity_at_its_ends_and_between() -> None:
     assert sparsity(torch.ones(3, 1)).tolist() == [0, 0, 0]  # one value is neither
 
 
-def test_shares_of_hand_made_gates() -> None:
+def test_shares_of_hand_made_gates():
     # Unit 0 is always shut, 1 always open, 2 open for one item of four, 3 full for two.
     gates = torch.tensor([[0.01, 0.8, 0.9, 0.99], [0.02, 0.8, 0.0, 0.99], [0.01, 0.8, 0.1, 0.0], [0.0, 0.8, 0.0, 0.0]])
     activity = met(gates.unsqueeze(1))
@@ -40,7 +37,7 @@ def test_shares_of_hand_made_gates() -> None:
     assert activity.class_spread() is None
 
 
-def test_class_means_do_not_hang_on_the_batches() -> None:
+def test_class_means_do_not_hang_on_the_batches():
     classes = torch.tensor([2, 0, 0, 2, 0, 2, 2])  # class 1 is never met, and counts for nothing
     gates = torch.where(classes == 0, 0.2, 0.8).reshape(-1, 1, 1).expand(-1, 5, 3)
     for batch in (1, 3, 7):
@@ -48,7 +45,7 @@ def test_class_means_do_not_hang_on_the_batches() -> None:
     assert met(torch.full((7, 5, 3), 0.4), classes).class_spread() == pytest.approx(0, abs=1e-12)
 
 
-def test_places_of_an_item_are_examples_and_padding_is_none() -> None:
+def test_places_of_an_item_are_examples_and_padding_is_none():
     """Two items of two and one places; what stands at the other is never met."""
     gates = torch.tensor([[[0.9, 0.2], [0.1, 0.6]], [[0.3, 0.8], [0.99, 0.99]]])
     real = torch.tensor([[True, True], [True, False]])
@@ -63,7 +60,7 @@ def test_places_of_an_item_are_examples_and_padding_is_none() -> None:
     assert whole.mean() == pytest.approx(float(expected))
 
 
-def test_sparsity_of_examples_is_over_all_layers() -> None:
+def test_sparsity_of_examples_is_over_all_layers():
     torch.manual_seed(0)
     first, second = torch.rand(7, 1, 3), torch.rand(7, 2, 5)
     whole = ExampleSparsity(7)
@@ -74,7 +71,7 @@ def test_sparsity_of_examples_is_over_all_layers() -> None:
     assert whole.mean() == pytest.approx(float(expected))
 
 
-def test_means_and_saturation() -> None:
+def test_means_and_saturation():
     logit = math.log(0.04 / 0.96)
     found = gate_state([torch.tensor([[0.0, logit]]), torch.tensor([[-logit, -logit]])])
     assert found.means == pytest.approx((0.27, 0.96))

@@ -20,13 +20,13 @@ class Adds(nn.Module):
         return x + 1
 
 
-def run(joins: nn.ModuleList, x: Tensor) -> Tensor:
+def run(joins, x):
     for join in joins:
         x = join(x)
     return x
 
 
-def test_a_layer_that_is_cut_out_copies_its_input_and_is_put_back() -> None:
+def test_a_layer_that_is_cut_out_copies_its_input_and_is_put_back():
     joins = nn.ModuleList([Adds(), Adds(), Adds()])
     before, x = list(joins), torch.randn(4)
     with cut_out(joins, 1):
@@ -37,16 +37,16 @@ def test_a_layer_that_is_cut_out_copies_its_input_and_is_put_back() -> None:
     assert list(joins) == before
 
 
-def test_a_layer_that_carries_nothing_has_no_lesion() -> None:
+def test_a_layer_that_carries_nothing_has_no_lesion():
     joins = nn.ModuleList([nn.Linear(2, 2)])
     assert carried_path(joins[0]) is None
     with pytest.raises(ValueError, match="Linear carries nothing"), cut_out(joins, 0):
         pass
 
 
-def test_watching_tells_of_every_forward_and_ends() -> None:
+def test_watching_tells_of_every_forward_and_ends():
     joins = nn.ModuleList([Adds(), Adds()])
-    calls: list[tuple[int, float, float]] = []
+    calls = []
     with forward_hooks({1: joins[0], 2: joins[1]}, lambda key, x, y: calls.append((key, float(x), float(y)))):
         run(joins, torch.tensor(0.0))
     run(joins, torch.tensor(7.0))

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from highway_bench.analysis.signal import (
     Departure,
-    SignalProfile,
     correlations,
     cosines,
     departure,
@@ -25,7 +24,7 @@ from highway_bench.analysis.signal import (
 WIDTH, DEPTH, BATCH = 64, 12, 256
 
 
-def linear_stack(gain: float, width: int = WIDTH, depth: int = DEPTH) -> list[nn.Linear]:
+def linear_stack(gain, width=WIDTH, depth=DEPTH):
     """Orthogonal maps times ``gain``, without biases, float64."""
     layers = [nn.Linear(width, width, bias=False).double() for _ in range(depth)]
     for layer in layers:
@@ -33,13 +32,13 @@ def linear_stack(gain: float, width: int = WIDTH, depth: int = DEPTH) -> list[nn
     return layers
 
 
-def profiled(layers: list[nn.Module], x: Tensor, cotangent: Tensor | None = None) -> SignalProfile:
+def profiled(layers, x, cotangent=None):
     v = torch.randn_like(x) if cotangent is None else cotangent
     return profile([[layer] for layer in layers], lambda: (nn.Sequential(*layers)(x) * v).sum(), len(x))
 
 
 @pytest.mark.parametrize("gain", [0.5, 1.0, 2.0])
-def test_a_linear_stack_multiplies_sizes_by_its_gain(gain: float) -> None:
+def test_a_linear_stack_multiplies_sizes_by_its_gain(gain):
     """‖x_l‖ = gᴸ‖x₀‖, and from the top down the same of the gradient; dL/dW_l has rank one an item."""
     x = torch.randn(BATCH, WIDTH, dtype=torch.float64)
     found = profiled([*linear_stack(gain)], x)
@@ -51,7 +50,7 @@ def test_a_linear_stack_multiplies_sizes_by_its_gain(gain: float) -> None:
 
 
 @pytest.mark.parametrize("streams", [(), (2,)])  # a state of the stream itself, and one of two streams
-def test_steps_of_padding_do_not_count(streams: tuple[int, ...]) -> None:
+def test_steps_of_padding_do_not_count(streams):
     """Sizes are of an item's own steps, correlations of those that it shares with the next item."""
     x = torch.randn(*streams, 3, 4, 5, dtype=torch.float64)
     lengths = [4, 1, 2]
@@ -68,7 +67,7 @@ def test_steps_of_padding_do_not_count(streams: tuple[int, ...]) -> None:
     assert found.correlation[0] == pytest.approx(sum(cosine) / 3)
 
 
-def test_weight_gradients_by_hand() -> None:
+def test_weight_gradients_by_hand():
     """For one linear layer and L = Σ v·Wx: dL/dW = Σ v xᵀ."""
     x, v = torch.randn(2, 5, 3, dtype=torch.float64)
     (layer,) = linear_stack(1.0, width=3, depth=1)
@@ -88,7 +87,7 @@ class Maps(nn.Module):
         return self.function(x)
 
 
-def test_a_complex_weight_gradient_has_its_absolute_values() -> None:
+def test_a_complex_weight_gradient_has_its_absolute_values():
     factors = nn.Parameter(torch.tensor([[3 + 4j], [0.0]]))
     layer, x = Maps(lambda x: (x * factors.conj()).imag), torch.ones(1, 1)
     layer.factors = factors
@@ -96,9 +95,9 @@ def test_a_complex_weight_gradient_has_its_absolute_values() -> None:
     assert found.weight_gradient == pytest.approx((2.0,))
 
 
-def test_correlation_under_relu_follows_the_arc_cosine_map_towards_one() -> None:
+def test_correlation_under_relu_follows_the_arc_cosine_map_towards_one():
     """c ↦ (√(1 − c²) + c (π − arccos c)) / π for wide He layers; its fixed point is 1."""
-    layers: list[nn.Module] = []
+    layers = []
     for _ in range(15):
         layer = nn.Linear(1024, 1024, bias=False)
         nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
@@ -112,14 +111,14 @@ def test_correlation_under_relu_follows_the_arc_cosine_map_towards_one() -> None
     assert found[-1] > 0.9
 
 
-def test_what_a_layer_changes_in_place_is_seen_as_it_was() -> None:
+def test_what_a_layer_changes_in_place_is_seen_as_it_was():
     doubles = [Maps(lambda x: x.mul_(2.0)) for _ in range(2)]
     layers = [nn.Sequential(*linear_stack(1.0, 3, 1)), *doubles]
     found = profiled(layers, torch.randn(4, 3, dtype=torch.float64))
     assert found.activation == pytest.approx([found.activation[0] * times for times in (1, 1, 2, 4)])
 
 
-def test_states_of_several_tensors() -> None:
+def test_states_of_several_tensors():
     """Streams side by side, and the batch on their second axis."""
     x = torch.randn(4, 6, 3, dtype=torch.float64)
     layers = [Maps(lambda streams: 2 * streams) for _ in range(2)]
@@ -132,14 +131,14 @@ def test_states_of_several_tensors() -> None:
     assert sizes([pair]) == pytest.approx(sizes([[torch.cat(pair)]]))
 
 
-def test_sizes_survive_the_square() -> None:
+def test_sizes_survive_the_square():
     tiny = torch.full((3,), 1e-200, dtype=torch.float64)
     assert sizes([[tiny], [1 / tiny]]) == pytest.approx((1e-200, 1e200), rel=1e-12)
     assert sizes([[0 * tiny]]) == (0.0,)
     assert cosines(tiny.unsqueeze(0), -tiny.unsqueeze(0)).tolist() == pytest.approx([-1.0])
 
 
-def test_likeness_by_hand() -> None:
+def test_likeness_by_hand():
     x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     half = math.sqrt(0.5)
     assert correlations([[x]], 3) == pytest.approx([(0 + half + half) / 3])
@@ -159,18 +158,18 @@ def test_likeness_by_hand() -> None:
         ([math.nan, 1.0], Departure(explodes=0)),
     ],
 )
-def test_departures(values: list[float], found: Departure) -> None:
+def test_departures(values, found):
     assert departure(values) == found
 
 
-def test_weights_are_matrices_each_once() -> None:
+def test_weights_are_matrices_each_once():
     shared = nn.Linear(3, 3)
     assert [id(one) for one in weights([shared, nn.Sequential(shared, nn.LayerNorm(3))])] == [id(shared.weight)]
 
 
 @pytest.mark.parametrize("scale", [1.5, 5.0, 20.0])
 @pytest.mark.parametrize(("start", "rest"), [(0.0, 1.0), (0.9, 0.2)])
-def test_an_exponential_gives_its_scale(scale: float, start: float, rest: float) -> None:
+def test_an_exponential_gives_its_scale(scale, start, rest):
     layers = np.arange(51)
     curve = rest + (start - rest) * np.exp(-layers / scale)
     assert depth_scale(list(curve)) == pytest.approx(scale, rel=1e-3)
@@ -188,5 +187,5 @@ def test_an_exponential_gives_its_scale(scale: float, start: float, rest: float)
         [0.0, 0.5, math.nan, 0.8, 0.9, 1.0, 1.0],
     ],
 )
-def test_none_where_nothing_decays(curve: list[float]) -> None:
+def test_none_where_nothing_decays(curve):
     assert depth_scale(curve) is None

@@ -1,13 +1,8 @@
 """The published networks: what they hold and cost, where their layers stand, what they refuse, and their cells."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from highway_bench.architectures import architectures
 from highway_bench.blocks import blocks
@@ -22,8 +17,8 @@ from highway_bench.tasks.architecture_network import cell_network
 from tests.cells import cell, on_digits
 from tests.combinations import CORE, can_join
 
-NORMED: Mapping[str, Any] = {"branch_norm": True, "norm_kind": "batch"}
-GATED: Mapping[str, Any] = {**NORMED, "gate": "pair", "last_activation": "relu"}
+NORMED = {"branch_norm": True, "norm_kind": "batch"}
+GATED = {**NORMED, "gate": "pair", "last_activation": "relu"}
 
 # Architecture, block, width, depth, family options; parameters and multiply-adds worked out by hand
 NETS = {
@@ -46,13 +41,13 @@ NETS = {
 }
 
 
-def family_of(architecture: str, options: Mapping[str, Any]) -> Any:
+def family_of(architecture, options):
     convolutions = "conv" if architecture in ("conv-highway", "vgg") else "conv-pair"
     return make_family("dense" if architecture == "stemless" else convolutions, **options)
 
 
 @pytest.mark.parametrize("net", NETS)
-def test_parameters_and_multiply_adds(net: str) -> None:
+def test_parameters_and_multiply_adds(net):
     name, block, width, depth, options, parameters, multiply_adds = NETS[net]
     architecture = architectures.get(name)
     with torch.device("meta"), torch.no_grad():
@@ -84,7 +79,7 @@ POOLS_OR_PROJECTS = ("conv-highway", "cifar-resnet-b")
         if block in CORE or (name in POOLS_OR_PROJECTS and can_join(block, "conv"))
     ],
 )
-def test_every_block_fills_every_architecture(name: str, block: str) -> None:
+def test_every_block_fills_every_architecture(name, block):
     depth, inputs = SMALL[name]
     network = architectures.get(name).build(
         block, family_of(name, {}), width=2, depth=depth, inputs=inputs, outputs=7, seed=3
@@ -97,12 +92,11 @@ def test_every_block_fills_every_architecture(name: str, block: str) -> None:
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in network.parameters())
 
 
-def sides(network: nn.Module, inputs: tuple[int, ...]) -> list[tuple[int, int]]:
+def sides(network, inputs):
     """(layers with the block, pixels a side) of each stack, in order."""
-    seen: list[tuple[int, int]] = []
+    seen = []
 
-    def note(stack: nn.Module, args: tuple[Tensor, ...], y: Tensor) -> None:
-        assert isinstance(stack, Stack)
+    def note(stack, args, y):
         seen.append((len(stack.joins), y.shape[-1]))
 
     for part in network.modules():
@@ -121,14 +115,13 @@ def sides(network: nn.Module, inputs: tuple[int, ...]) -> list[tuple[int, int]]:
         (3, [(1, 24), (1, 12), (1, 6)]),
     ],
 )
-def test_where_the_pools_of_the_highway_network_stand(depth: int, expected: list[tuple[int, int]]) -> None:
+def test_where_the_pools_of_the_highway_network_stand(depth, expected):
     network = architectures.get("conv-highway").build("highway", make_family("conv"), width=2, depth=depth)
     assert sides(network, (1, 28, 28)) == expected
-    assert isinstance(network[-1], nn.Linear)  # type: ignore[index]
-    assert network[-1].in_features == 2 * 3 * 3  # type: ignore[index]
+    assert network[-1].in_features == 2 * 3 * 3
 
 
-def test_where_the_stages_stand() -> None:
+def test_where_the_stages_stand():
     resnet = architectures.get("cifar-resnet").build("residual", make_family("conv-pair"), width=2, depth=6)
     assert sides(resnet, (3, 32, 32)) == [(2, 32), (2, 16), (2, 8)]
     vgg = architectures.get("vgg").build("plain", make_family("conv"), width=2, depth=12, inputs=(3, 64, 64))
@@ -143,46 +136,46 @@ def test_where_the_stages_stand() -> None:
         (
             "conv-highway",
             {"depth": 2},
-            "has a layer with the block in each of its 3 stages, so its depth is 3 or more, not 2",
+            "has .* 3 or more",
         ),
-        ("conv-highway", {"inputs": (1, 8, 8)}, r"takes images of 12 × 12 pixels or more, not inputs of \(1, 8, 8\)"),
-        ("cifar-resnet", {"depth": 10}, "has 3 stages of equal depth, so its depth is a multiple of 3, not 10"),
-        ("imagenet-resnet", {"depth": 9}, "has 8 or 16 layers with the block, not 9"),
-        ("vgg", {"depth": 16}, "has 9 or 12 layers with the block, not 16"),
-        ("vgg", {"inputs": (3, 28, 28), "depth": 9}, "takes images of 32 × 32 pixels or more"),
-        ("vgg", {"family": "dense", "depth": 9}, "takes families of images, not 'dense'"),
+        ("conv-highway", {"inputs": (1, 8, 8)}, "takes .*12 × 12"),
+        ("cifar-resnet", {"depth": 10}, "has .*multiple of 3"),
+        ("imagenet-resnet", {"depth": 9}, "has 8 or 16"),
+        ("vgg", {"depth": 16}, "has 9 or 12"),
+        ("vgg", {"inputs": (3, 28, 28), "depth": 9}, "takes .*32 × 32"),
+        ("vgg", {"family": "dense", "depth": 9}, "takes .*'dense'"),
     ],
 )
-def test_what_cannot_be(name: str, words: dict[str, Any], says: str) -> None:
+def test_what_cannot_be(name, words, says):
     family = make_family(words.pop("family", "conv"))
     with pytest.raises(BadInput, match=f"^the {name} architecture {says}") as caught:
         architectures.get(name).build("plain", family, **{"width": 4, "depth": 8, **words})
     assert isinstance(caught.value, Incompatible) == says.startswith("takes")  # a run skips these cells
 
 
-def test_the_lectures_network_has_its_inputs_width_and_vectors_alone() -> None:
+def test_the_lectures_network_has_its_inputs_width_and_vectors_alone():
     stemless = architectures.get("stemless")
     network = stemless.build("plain", make_family("dense"), width=784, depth=1, seed=5)
     assert network(torch.randn(2, 1, 28, 28)).shape == (2, 10)
     with pytest.raises(BadInput, match="784"):
         stemless.build("highway", make_family("dense"), width=50, depth=2)
-    with pytest.raises(Incompatible, match="'conv' on inputs"):
+    with pytest.raises(Incompatible, match="'conv'"):
         stemless.build("highway", make_family("conv"), width=784, depth=2)
-    with pytest.raises(Incompatible, match="'dense' on inputs of shape"):
+    with pytest.raises(Incompatible, match="'dense'"):
         stemless.build("highway", make_family("dense"), width=8, depth=2, inputs=(4, 2))
 
 
 @pytest.mark.parametrize("name", architectures.names())
-def test_a_cells_key_has_the_source_of_its_architecture(name: str) -> None:
+def test_a_cells_key_has_the_source_of_its_architecture(name):
     assert architectures.module_of(name) in modules_of(on_digits(layout=name))
 
 
-def test_a_cell_names_its_architecture() -> None:
+def test_a_cell_names_its_architecture():
     one = on_digits(dataset="mnist", width=784, layout="stemless")
     assert type(cell_network(one)[0]) is nn.Flatten
     last = cell("trainability", "plain", "bilstm", dataset="adding", seq_len=6, layout="last-step")
     assert cell_network(last)(torch.randn(2, 6, 2)).shape == (2,)
-    with pytest.raises(Skip, match="takes families of vectors on images, not 'conv'"):
+    with pytest.raises(Skip, match="'conv'"):
         cell_network(one.but(family="conv"))
     with pytest.raises(UnknownName, match="architecture"):
         cell_network(one.but(recipe={"layout": "stemles"}))

@@ -1,9 +1,5 @@
 """Networks of series: a layer through time, an answer at the last step, and what they refuse."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
 
@@ -18,12 +14,12 @@ STEPS, WIDTH = 5, 8
 TANH = make_family("dense", activation="tanh")
 
 
-def network(block: str, steps: int = STEPS) -> torch.nn.Module:
+def network(block, steps=STEPS):
     return THROUGH_TIME.build(block, TANH, width=WIDTH, depth=steps, inputs=(steps, 2), seed=1)
 
 
 @pytest.mark.parametrize("block", ["plain", "residual", "highway"])
-def test_the_recurrence(block: str) -> None:
+def test_the_recurrence(block):
     built = network(block)
     x = torch.randn(3, STEPS, 2)
     layer, head = built[0].layer, built[1]
@@ -38,7 +34,7 @@ def test_the_recurrence(block: str) -> None:
     torch.testing.assert_close(built(x), head(h).squeeze(1))
 
 
-def test_one_set_of_weights_and_every_step_counts() -> None:
+def test_one_set_of_weights_and_every_step_counts():
     short, long = network("plain", 5), network("plain", 9)
     assert count_parameters(short) == count_parameters(long) == WIDTH * WIDTH + WIDTH + (WIDTH - 2) + 1
     x = torch.randn(2, 9, 2, requires_grad=True)
@@ -46,14 +42,14 @@ def test_one_set_of_weights_and_every_step_counts() -> None:
     assert gradient.abs().amin(-1).gt(0).all()
 
 
-def test_the_gates_bias_is_that_of_a_network_as_deep_as_the_series_is_long() -> None:
+def test_the_gates_bias_is_that_of_a_network_as_deep_as_the_series_is_long():
     built = network("highway", 20)
     bias = dict(built[0].layer.named_parameters())["maps.product.bias"][WIDTH:]
     torch.testing.assert_close(bias, torch.full((WIDTH,), -torch.tensor(20.0).log().item()))
 
 
 @pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
-def test_one_answer_an_item_and_every_step_seen(family: str) -> None:
+def test_one_answer_an_item_and_every_step_seen(family):
     network = LAST_STEP.build("highway", make_family(family), width=8, depth=2, inputs=(7, 2), seed=1)
     x = torch.randn(3, 7, 2, requires_grad=True)
     answers = network(x)
@@ -62,7 +58,7 @@ def test_one_answer_an_item_and_every_step_seen(family: str) -> None:
     assert gradient.abs().amin(-1).gt(0).all()
 
 
-def test_the_backward_direction_has_seen_the_last_step_alone() -> None:
+def test_the_backward_direction_has_seen_the_last_step_alone():
     network = LAST_STEP.build("plain", make_family("bilstm"), width=8, depth=1, inputs=(7, 2), seed=1)
     backward = network[1].joins[0](network[0](x := torch.randn(3, 7, 2, requires_grad=True)))[:, -1, 4:]
     (gradient,) = torch.autograd.grad(backward.sum(), x)
@@ -70,7 +66,7 @@ def test_the_backward_direction_has_seen_the_last_step_alone() -> None:
     assert not gradient[:, :-1].any()
 
 
-def test_parameters_and_several_outputs() -> None:
+def test_parameters_and_several_outputs():
     network = LAST_STEP.build("plain", make_family("bilstm"), width=8, depth=2, inputs=(7, 3), outputs=4, seed=1)
     assert count_parameters(network) == (3 * 8 + 8) + 2 * 2 * 4 * (4 * 8 + 4 * 4 + 2 * 4) + (8 * 4 + 4)
     assert network(torch.randn(2, 7, 3)).shape == (2, 4)
@@ -80,16 +76,14 @@ def test_parameters_and_several_outputs() -> None:
     ("name", "block", "family", "width", "depth", "error", "says"),
     [
         ("last-step", "plain", "dense", 8, 2, Incompatible, "dense"),
-        ("last-step", "plain", "bilstm", 8, 0, BadInput, "depth must be at least 1"),
+        ("last-step", "plain", "bilstm", 8, 0, BadInput, "depth"),
         ("through-time", "plain", "bilstm", 8, 5, Incompatible, "bilstm"),
-        ("through-time", "mhc", TANH, 8, 5, Incompatible, "changes the stream"),
-        ("through-time", "plain", TANH, 8, 4, BadInput, "unrolls to 5 layers"),
-        ("through-time", "plain", TANH, 2, 5, BadInput, "no room for a state"),
+        ("through-time", "mhc", TANH, 8, 5, Incompatible, "stream"),
+        ("through-time", "plain", TANH, 8, 4, BadInput, "5 layers"),
+        ("through-time", "plain", TANH, 2, 5, BadInput, "state"),
     ],
 )
-def test_what_they_refuse(
-    name: str, block: str, family: Any, width: int, depth: int, error: type[Exception], says: str
-) -> None:
+def test_what_they_refuse(name, block, family, width, depth, error, says):
     made = make_family(family) if isinstance(family, str) else family
     with pytest.raises(error, match=says):
         architectures.get(name).build(block, made, width=width, depth=depth, inputs=(5, 2))

@@ -1,7 +1,5 @@
 """The public highway BiLSTM as it was published: a control, which the contract of blocks must refuse."""
 
-from __future__ import annotations
-
 import importlib
 
 import pytest
@@ -15,20 +13,20 @@ WIDTH = 6
 
 
 @pytest.fixture
-def as_published() -> str:
+def as_published():
     """Its name. It is registered until the test ends."""
     bilstm = importlib.import_module("highway_bench.published_code.bilstm")
     bilstm.register()
     return str(bilstm.NAME)
 
 
-def test_the_contract_refuses_it(as_published: str) -> None:
+def test_the_contract_refuses_it(as_published):
     problems = {one.check: one.problem for one in check_block(as_published, in_families=["bilstm"]) if one.problem}
     assert {"registers once", "is deterministic"} <= problems.keys()
     assert "Linear.weight" in str(problems["registers once"])
 
 
-def test_what_it_carries_is_its_gates_pre_activation(as_published: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_it_carries_is_its_gates_pre_activation(as_published, monkeypatch):
     """A shut gate gives −30 in place of the input, and that is what a highway layer rightly gives."""
     stack, highway = (build(name, "bilstm", width=WIDTH, depth=1, seed=1) for name in (as_published, "highway"))
     x = torch.randn(3, 4, WIDTH)

@@ -1,11 +1,7 @@
 """Connections that are awkward to write, as authors brought them: each meets the contract and has its equation."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -21,9 +17,9 @@ FILES += [ROOT / "examples" / "stochastic_depth.py"]
 
 
 @pytest.fixture
-def block(request: pytest.FixtureRequest) -> Iterator[str]:
+def block(request):
     """The block of a file, which is registered until the test ends."""
-    path: Path = request.param
+    path = request.param
     load_plugins([str(path)])
     name = path.stem.replace("_", "-")
     yield name
@@ -31,20 +27,20 @@ def block(request: pytest.FixtureRequest) -> Iterator[str]:
     sys.modules.pop(path.stem)
 
 
-def of(*names: str) -> Any:
+def of(*names):
     chosen = [path for path in FILES if path.stem in names or not names]
     return pytest.mark.parametrize("block", chosen, ids=lambda path: path.stem, indirect=True)
 
 
 @of()
 @pytest.mark.parametrize("family", ["dense", "bilstm", "conv-pair", "transformer"])
-def test_it_meets_the_contract(block: str, family: str) -> None:
+def test_it_meets_the_contract(block, family):
     assert [one for one in check_block(block, in_families=[family]) if one.problem] == []
 
 
 @of("reversible")
-def test_inputs_follow_from_outputs(block: str) -> None:
-    net: Any = build(block, "conv", width=6, depth=3, seed=0).double()
+def test_inputs_follow_from_outputs(block):
+    net = build(block, "conv", width=6, depth=3, seed=0).double()
     x = torch.randn(2, 6, 5, 5, dtype=torch.float64)
     first, second = net(x).chunk(2, 1)
     for join in reversed(net.joins):
@@ -53,15 +49,15 @@ def test_inputs_follow_from_outputs(block: str) -> None:
 
 
 @of("stochastic_depth")
-def test_evaluation_is_the_mean_of_training(block: str) -> None:
-    net: Any = build(block, "dense", width=4, depth=1, seed=0)
+def test_evaluation_is_the_mean_of_training(block):
+    net = build(block, "dense", width=4, depth=1, seed=0)
     x = torch.randn(1, 4).expand(20_000, 4)
     torch.testing.assert_close(net(x).mean(0), net.eval()(x)[0], rtol=0.05, atol=0.02)
 
 
 @of("two_layer_shortcut")
-def test_a_shortcut_spans_two_layers(block: str) -> None:
-    net: Any = build(block, "dense", width=4, depth=3, seed=0)
+def test_a_shortcut_spans_two_layers(block):
+    net = build(block, "dense", width=4, depth=3, seed=0)
     first, second, third = (join.transform for join in net.joins)
     x = torch.randn(5, 4)
     y = x + second(first(x))
@@ -69,8 +65,8 @@ def test_a_shortcut_spans_two_layers(block: str) -> None:
 
 
 @of("mean_gate")
-def test_all_positions_have_one_gate(block: str) -> None:
-    net: Any = build(block, "attention", width=4, depth=1, seed=0)
+def test_all_positions_have_one_gate(block):
+    net = build(block, "attention", width=4, depth=1, seed=0)
     x = torch.randn(2, 5, 4)
     h, t = net.joins[0].maps(x)
     gate = (net(x) - x) / (h - x)

@@ -1,14 +1,12 @@
 """Every block against an oracle that is written from its formula."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from highway_bench.blocks import blocks
 from highway_bench.families import make_family
@@ -19,7 +17,7 @@ WIDTH, DEPTH = 8, 3
 Oracle = Callable[[Stack, Tensor, str], Tensor]
 
 
-def shaken(block: str, family: str, depth: int = DEPTH, **options: Any) -> tuple[Stack, Tensor]:
+def shaken(block, family, depth=DEPTH, **options):
     """A stack in double precision whose parameters have all moved away from their start, and an input."""
     stack = cast(Stack, build(block, family, width=WIDTH, depth=depth, block_options=options, seed=2)).double()
     source = torch.Generator().manual_seed(3)
@@ -28,47 +26,47 @@ def shaken(block: str, family: str, depth: int = DEPTH, **options: Any) -> tuple
     return stack, make_family(family).example(3, WIDTH, seq_len=5, generator=source).double()
 
 
-def features_last(x: Tensor, family: str) -> Tensor:
+def features_last(x, family):
     return x.movedim(make_family(family).feature_axis, -1)
 
 
-def features_back(x: Tensor, family: str) -> Tensor:
+def features_back(x, family):
     return x.movedim(-1, make_family(family).feature_axis)
 
 
-def by_feature(values: Tensor, x: Tensor, family: str) -> Tensor:
+def by_feature(values, x, family):
     """``values`` (features,) expanded to the shape of x."""
     return features_back(values.expand_as(features_last(x, family)), family)
 
 
-def rms(x: Tensor) -> Tensor:
+def rms(x):
     return x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt()
 
 
 # ---------------------------------------------------------------------------- blocks whose connections are independent
 
 
-def gated(join: Any, x: Tensor) -> tuple[Tensor, ...]:
+def gated(join, x):
     h, *gates = join.maps(x)
     return h, *map(torch.sigmoid, gates)
 
 
-def highway(join: Any, x: Tensor, joins: int) -> Tensor:
+def highway(join, x, joins):
     h, t = gated(join, x)
     return h * t + x * (1 - t)
 
 
-def highway_free(join: Any, x: Tensor, joins: int) -> Tensor:
+def highway_free(join, x, joins):
     h, t, c = gated(join, x)
     return h * t + x * c
 
 
-def shortcut_gate(join: Any, x: Tensor, joins: int) -> Tensor:
+def shortcut_gate(join, x, joins):
     h, t = gated(join, x)
     return h + (1 - t) * x
 
 
-CONNECTIONS: dict[str, Callable[[Any, Tensor, int], Tensor]] = {
+CONNECTIONS = {
     "plain": lambda join, x, joins: join.transform(x),
     "highway": highway,
     "highway-free": highway_free,
@@ -87,8 +85,8 @@ CONNECTIONS: dict[str, Callable[[Any, Tensor, int], Tensor]] = {
 }
 
 
-def one_by_one(block: str) -> Oracle:
-    def oracle(stack: Stack, x: Tensor, family: str) -> Tensor:
+def one_by_one(block):
+    def oracle(stack, x, family):
         for join in stack.joins:
             x = CONNECTIONS[block](join, x, len(stack.joins))
         return cast(Tensor, stack.leave(x))
@@ -99,26 +97,26 @@ def one_by_one(block: str) -> Oracle:
 # ----------------------------------------------------------------------------------------------------- all other blocks
 
 
-def layers(stack: Stack) -> list[list[Any]]:
+def layers(stack):
     """The connections of each layer."""
     joins, size = list(stack.joins), len(stack.joins) // DEPTH
     return [joins[first : first + size] for first in range(0, len(joins), size)]
 
 
-def layerscale(stack: Stack, x: Tensor, family: str) -> Tensor:
+def layerscale(stack, x, family):
     for join in stack.joins:
         x = x + by_feature(join.scale, x, family) * join.transform(join.norm(x))
     return stack.leave(x)
 
 
-def norm_scaled(stack: Stack, x: Tensor, family: str) -> Tensor:
+def norm_scaled(stack, x, family):
     for index, layer in enumerate(layers(stack), start=1):
         for join in layer:
             x = x + join.transform(join.norm(x) / math.sqrt(index))
     return stack.leave(x)
 
 
-def keel(stack: Stack, x: Tensor, family: str) -> Tensor:
+def keel(stack, x, family):
     for index, layer in enumerate(layers(stack)):
         for join in layer:
             first = join is stack.joins[0]
@@ -127,14 +125,14 @@ def keel(stack: Stack, x: Tensor, family: str) -> Tensor:
     return stack.leave(x)
 
 
-def parallel(stack: Stack, x: Tensor, family: str) -> Tensor:
+def parallel(stack, x, family):
     for layer in layers(stack):
         normed = layer[0].norm(x)
         x = x + sum(join.transform(normed) for join in layer)
     return stack.leave.module(x)
 
 
-def gru_gate(stack: Stack, x: Tensor, family: str) -> Tensor:
+def gru_gate(stack, x, family):
     for join in stack.joins:
         u = torch.relu(join.transform(join.norm(x)))
         (w_r, w_z, w_g), (u_r, u_z, u_g) = join.of_branch, join.of_stream
@@ -144,7 +142,7 @@ def gru_gate(stack: Stack, x: Tensor, family: str) -> Tensor:
     return x
 
 
-def x0_mix(stack: Stack, x: Tensor, family: str) -> Tensor:
+def x0_mix(stack, x, family):
     first = x
     for layer in layers(stack):
         x = layer[0].r * x + layer[0].u * first
@@ -153,7 +151,7 @@ def x0_mix(stack: Stack, x: Tensor, family: str) -> Tensor:
     return stack.leave.module(x)
 
 
-def dense_average(stack: Stack, x: Tensor, family: str) -> Tensor:
+def dense_average(stack, x, family):
     history = [x]
     for layer in layers(stack):
         for join in layer:
@@ -163,14 +161,14 @@ def dense_average(stack: Stack, x: Tensor, family: str) -> Tensor:
     return stack.leave.module(x)
 
 
-def laurel_lr(stack: Stack, x: Tensor, family: str) -> Tensor:
+def laurel_lr(stack, x, family):
     for join in stack.joins:
         a, b = (part.weight.flatten(1) for part in (join.inward, join.outward))
         x = join.transform(join.norm(x)) + x + features_back(features_last(x, family) @ (b @ a).T, family)
     return stack.leave(x)
 
 
-def hc_dynamic(stack: Stack, x: Tensor, family: str) -> Tensor:
+def hc_dynamic(stack, x, family):
     streams = [x] * 4
     for join in stack.joins:
         made = [
@@ -184,7 +182,7 @@ def hc_dynamic(stack: Stack, x: Tensor, family: str) -> Tensor:
     return stack.leave.module(sum(streams))
 
 
-def hc_static(stack: Stack, x: Tensor, family: str) -> Tensor:
+def hc_static(stack, x, family):
     streams = [x] * 4
     for join in stack.joins:
         mix = join.mix.view(4, 4)
@@ -192,7 +190,7 @@ def hc_static(stack: Stack, x: Tensor, family: str) -> Tensor:
     return stack.leave.module(sum(streams))
 
 
-def hyper_step(join: nn.Module, streams: list[Tensor], read: Any, write: Any, mix: Any, family: str) -> list[Tensor]:
+def hyper_step(join, streams, read, write, mix, family):
     """h = Σ_s read_s x_s; x′_t = Σ_s mix_st x_s + write_t F(h)."""
     last = [features_last(one, family) for one in streams]
     h = features_back(sum(read[s] * last[s] for s in range(4)), family)
@@ -200,7 +198,7 @@ def hyper_step(join: nn.Module, streams: list[Tensor], read: Any, write: Any, mi
     return [features_back(sum(mix[s][t] * last[s] for s in range(4)) + write[t] * branch, family) for t in range(4)]
 
 
-def mhc(stack: Stack, x: Tensor, family: str) -> Tensor:
+def mhc(stack, x, family):
     streams = [x] * 4
     for join in stack.joins:
         u = rms(torch.cat([features_last(one, family) for one in streams], -1))
@@ -230,13 +228,13 @@ def mhc(stack: Stack, x: Tensor, family: str) -> Tensor:
     return end.norm(features_back(last, family))
 
 
-def depth_attention(query: Tensor, values: list[Tensor], family: str) -> Tensor:
+def depth_attention(query, values, family):
     last = torch.stack([features_last(one, family) for one in values])
     weights = (rms(last) @ query).softmax(0)
     return features_back((weights.unsqueeze(-1) * last).sum(0), family)
 
 
-def attn_residual(stack: Stack, x: Tensor, family: str, blocks: int | None = None) -> Tensor:
+def attn_residual(stack, x, family, blocks=None):
     values = [x]
     size = 1 if blocks is None else math.ceil(len(stack.joins) / blocks)
     for index, join in enumerate(stack.joins):
@@ -246,11 +244,11 @@ def attn_residual(stack: Stack, x: Tensor, family: str, blocks: int | None = Non
     return stack.leave[1](depth_attention(stack.leave[0].query, values, family))
 
 
-def attn_residual_block(stack: Stack, x: Tensor, family: str) -> Tensor:
+def attn_residual_block(stack, x, family):
     return attn_residual(stack, x, family, 8)
 
 
-def layer_scalar(stack: Stack, x: Tensor, family: str) -> Tensor:
+def layer_scalar(stack, x, family):
     for layer in layers(stack):
         for join in layer:
             x = x + join.output_norm(join.transform(join.norm(x)))
@@ -258,7 +256,7 @@ def layer_scalar(stack: Stack, x: Tensor, family: str) -> Tensor:
     return stack.leave(x)
 
 
-def gated_read(read: nn.Module, streams: list[Tensor]) -> tuple[Tensor, Tensor]:
+def gated_read(read, streams):
     """u and h, features last."""
     down, up = (part.weight.flatten(1) for part in (read.down, read.up))
     u = torch.cat([rms(x) for x in streams], -1) * (1 + read.gain)
@@ -267,7 +265,7 @@ def gated_read(read: nn.Module, streams: list[Tensor]) -> tuple[Tensor, Tensor]:
     return u, sum(gated.split(WIDTH, -1)) / 4
 
 
-def gated_residual(stack: Stack, x: Tensor, family: str) -> Tensor:
+def gated_residual(stack, x, family):
     streams = [features_last(x, family)] * 4
     for join in stack.joins:
         u, h = gated_read(join.read, streams)
@@ -277,7 +275,7 @@ def gated_residual(stack: Stack, x: Tensor, family: str) -> Tensor:
     return features_back(gated_read(stack.leave.read, streams)[1], family)
 
 
-def value_residual(stack: Stack, x: Tensor, family: str) -> Tensor:
+def value_residual(stack, x, family):
     first = None
     for join in stack.joins:
         normed, part = join.norm(x), join.transform
@@ -294,17 +292,17 @@ def value_residual(stack: Stack, x: Tensor, family: str) -> Tensor:
     return stack.leave.module(x)
 
 
-STATEFUL: tuple[Oracle, ...] = (
+STATEFUL = (
     layerscale, norm_scaled, keel, parallel, gru_gate, x0_mix, dense_average, laurel_lr, hc_dynamic, hc_static, mhc,
     attn_residual, attn_residual_block, layer_scalar, gated_residual, value_residual,
 )  # fmt: skip
-ORACLES: dict[str, Oracle] = {
+ORACLES = {
     **{block: one_by_one(block) for block in CONNECTIONS},
     **{oracle.__name__.replace("_", "-"): oracle for oracle in STATEFUL},
 }
 
 
-def oracle_of(block: str) -> Oracle:
+def oracle_of(block):
     """Its own, or that of the block that it has another start, or another mixing, of."""
     return ORACLES.get(block) or ORACLES[blocks.get(block).cls.spec.name]
 
@@ -318,20 +316,20 @@ def oracle_of(block: str) -> Oracle:
         if can_join(block, family)
     ],
 )
-def test_each_block_is_its_formula(block: str, family: str) -> None:
+def test_each_block_is_its_formula(block, family):
     stack, x = shaken(block, family)
     near = 1e-4 if oracle_of(block) is mhc else 1e-10  # the code adds small constants in Sinkhorn
     torch.testing.assert_close(stack(x), oracle_of(block)(stack, x, family), rtol=near, atol=near)
 
 
-def test_attention_over_sums_of_branches() -> None:
+def test_attention_over_sums_of_branches():
     """Three sums of two connections each."""
     stack, x = shaken("attn-residual-block", "dense", depth=6, blocks=3)
     torch.testing.assert_close(stack(x), attn_residual(stack, x, "dense", 3))
 
 
 @pytest.mark.parametrize(("skip", "branch"), [(0.0, 1.0), (0.5, -2.0)])
-def test_constants_of_shortcut_and_branch(skip: float, branch: float) -> None:
+def test_constants_of_shortcut_and_branch(skip, branch):
     stack, x = shaken("scaled", "transformer", skip=skip, branch=branch)
     y = x
     for join in stack.joins:

@@ -1,9 +1,5 @@
 """How a block comes into the registry: the decorator, a variant, its options, and what is refused."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import pytest
 
 from highway_bench.blocks import blocks, register_variant
@@ -15,13 +11,13 @@ from highway_bench.network import build
 
 
 @pytest.fixture
-def variant() -> Iterator[str]:
+def variant():
     register_variant("highway-shut", Highway, summary="gates start at -5", gate_bias=-5.0)
     yield "highway-shut"
     blocks.unregister("highway-shut")
 
 
-def test_a_variant_is_the_block_with_other_options(variant: str) -> None:
+def test_a_variant_is_the_block_with_other_options(variant):
     spec, base = blocks.get(variant), blocks.get("highway")
     assert (spec.cls, spec.gates, spec.equation, spec.source) == (base.cls, base.gates, base.equation, base.source)
     assert (spec.summary, spec.options) == ("gates start at -5", {"gate_bias": -5.0})
@@ -31,7 +27,7 @@ def test_a_variant_is_the_block_with_other_options(variant: str) -> None:
     assert bias.tolist() == [0.0] * 4 + [-5.0] * 4
 
 
-def test_a_variant_of_the_baseline_is_no_baseline() -> None:
+def test_a_variant_of_the_baseline_is_no_baseline():
     register_variant("plain-again", Plain, summary="")
     try:
         assert not blocks.get("plain-again").baseline
@@ -39,7 +35,7 @@ def test_a_variant_of_the_baseline_is_no_baseline() -> None:
         blocks.unregister("plain-again")
 
 
-def test_options_that_a_block_lacks_are_refused() -> None:
+def test_options_that_a_block_lacks_are_refused():
     with pytest.raises(BadInput, match="bias"):
         register_variant("highway-odd", Highway, summary="", bias=1.0)
     assert "highway-odd" not in blocks
@@ -47,12 +43,12 @@ def test_options_that_a_block_lacks_are_refused() -> None:
         build("plain", "dense", width=4, depth=1, block_options={"gate_bias": 1.0})
 
 
-def test_groups_are_read_from_the_source() -> None:
+def test_groups_are_read_from_the_source():
     """The history follows blocks and families by them."""
     of_blocks = {entry["name"]: entry.get("group", "own") for entry in declared("blocks")}
     assert of_blocks == {name: blocks.get(name).group for name in of_blocks}
 
 
-def test_a_class_builds_as_its_name_does() -> None:
+def test_a_class_builds_as_its_name_does():
     named, given = (build(block, "dense", width=4, depth=2, seed=1) for block in ("highway", Highway))
     assert [p.tolist() for p in named.parameters()] == [p.tolist() for p in given.parameters()]

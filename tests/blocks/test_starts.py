@@ -1,8 +1,6 @@
 """How blocks start: by published constants, as another block, or by their depth; and what they refuse."""
 
-from __future__ import annotations
-
-from typing import Any, cast
+from typing import cast
 
 import pytest
 import torch
@@ -25,7 +23,7 @@ FAMILIES = [*FEW, "conv"]
 @pytest.mark.parametrize(
     "block", [name for name in blocks if blocks.get(name).init_state in ("base", "mean") and name != "pre-norm"]
 )
-def test_a_block_that_starts_as_pre_norm(block: str, family: str) -> None:
+def test_a_block_that_starts_as_pre_norm(block, family):
     """The blocks take the same parts in the same order, so one seed gives them the same weights of H."""
     x = make_family(family).example(3, WIDTH, seq_len=5).double()
     here, there = (cast(Stack, build(name, family, width=WIDTH, depth=DEPTH, seed=5)) for name in (block, "pre-norm"))
@@ -40,12 +38,12 @@ def test_a_block_that_starts_as_pre_norm(block: str, family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_rezero_starts_as_the_identity(family: str) -> None:
+def test_rezero_starts_as_the_identity(family):
     x = make_family(family).example(3, WIDTH, seq_len=5)
     assert torch.equal(build("rezero", family, width=WIDTH, depth=DEPTH, seed=1)(x), x)
 
 
-def test_layerscale_starts_by_its_depth_and_is_pre_norm_at_one() -> None:
+def test_layerscale_starts_by_its_depth_and_is_pre_norm_at_one():
     assert [first_scale(depth) for depth in (1, 18, 19, 24, 25)] == [0.1, 0.1, 1e-5, 1e-5, 1e-6]
     here, there = (build(name, "dense", width=WIDTH, depth=DEPTH, seed=5) for name in ("layerscale", "pre-norm"))
     for join in cast(Stack, here).joins:
@@ -54,7 +52,7 @@ def test_layerscale_starts_by_its_depth_and_is_pre_norm_at_one() -> None:
     torch.testing.assert_close(here(x), there(x))
 
 
-def test_the_values_of_one_layer_are_mixed_with_nothing_and_none_are_kept() -> None:
+def test_the_values_of_one_layer_are_mixed_with_nothing_and_none_are_kept():
     """A second forward pass, of another batch, begins with its own values."""
     for depth in (1, 2):
         here, there = (
@@ -69,14 +67,14 @@ def test_the_values_of_one_layer_are_mixed_with_nothing_and_none_are_kept() -> N
         assert all(join.first == [] for join in here.joins)
 
 
-def test_a_block_that_needs_attention_is_refused_elsewhere() -> None:
+def test_a_block_that_needs_attention_is_refused_elsewhere():
     for family in ("dense", family_of(user_layer)):
         with pytest.raises(BadInput, match="value-residual"):
             build("value-residual", family, width=WIDTH, depth=1)
 
 
 @pytest.mark.parametrize(("layers", "alpha", "beta"), [(6, 1.861, 0.380), (12, 2.213, 0.319), (50, 3.162, 0.224)])
-def test_deepnorms_published_constants(layers: int, alpha: float, beta: float) -> None:
+def test_deepnorms_published_constants(layers, alpha, beta):
     deep, usual = (
         cast(Stack, build(name, "transformer", width=WIDTH, depth=layers, seed=1)) for name in ("deepnorm", "post-norm")
     )
@@ -93,7 +91,7 @@ def test_deepnorms_published_constants(layers: int, alpha: float, beta: float) -
         torch.testing.assert_close(ratio, torch.full_like(ratio, beta), rtol=2e-3, atol=1e-3)
 
 
-def test_mixing_matrices_are_doubly_stochastic() -> None:
+def test_mixing_matrices_are_doubly_stochastic():
     matrix = sinkhorn(torch.randn(4, 4, 5, 7))
     assert float(matrix.detach().min()) >= 0
     for axis in (0, 1):
@@ -112,9 +110,7 @@ def test_mixing_matrices_are_doubly_stochastic() -> None:
         ("mhc-diag", (0.731, 0.269), (1.462, 0.538), 0.999, 3.4e-4),
     ],
 )
-def test_public_starts_of_mhc(
-    block: str, read: tuple[float, float], write: tuple[float, float], diagonal: float, other: float
-) -> None:
+def test_public_starts_of_mhc(block, read, write, diagonal, other):
     """The second connection's own stream is stream 1."""
     join = cast(Stack, build(block, "dense", width=WIDTH, depth=2)).joins[1]
     logits = join.bias.detach()
@@ -126,7 +122,7 @@ def test_public_starts_of_mhc(
 
 
 @pytest.mark.parametrize("block", [*CORE, *MODERN])
-def test_every_start_can_be_built_and_the_first_is_the_default(block: str) -> None:
+def test_every_start_can_be_built_and_the_first_is_the_default(block):
     spec = blocks.get(block)
     assert 1 <= len(spec.starts) <= 2
     for family in families_of(block, "conv"):
@@ -139,8 +135,8 @@ def test_every_start_can_be_built_and_the_first_is_the_default(block: str) -> No
             assert same == (start is spec.starts[0]) or fixed
 
 
-def test_published_gate_biases() -> None:
-    def bias(family: str, depth: int, block: str = "highway") -> float:
+def test_published_gate_biases():
+    def bias(family, depth, block="highway"):
         stack = cast(Stack, build(block, family, width=4, depth=depth, start="published"))
         return float(stack.joins[0].maps.product.bias[-1].detach())
 
@@ -165,19 +161,19 @@ def test_published_gate_biases() -> None:
         ("attn-residual", {"blocks": -1}),
     ],
 )
-def test_options_that_cannot_be(block: str, options: dict[str, Any]) -> None:
+def test_options_that_cannot_be(block, options):
     with pytest.raises(BadInput, match=next(iter(options)).rpartition("_")[2]):
         build(block, "dense", width=4, depth=1, block_options=options)
 
 
-def test_starts_that_cannot_be() -> None:
+def test_starts_that_cannot_be():
     with pytest.raises(UnknownName, match="rezero"):
         build("rezero", "dense", width=4, depth=1, start="depth-aware")
     with pytest.raises(BadInput, match="orthogonal"):
         build("plain", family_of(user_layer), width=4, depth=1, start="depth-aware")
 
 
-def test_a_pre_norm_stream_grows_by_one_variance_a_layer() -> None:
+def test_a_pre_norm_stream_grows_by_one_variance_a_layer():
     """E|x_l|²/d = 1 + l where every branch is an independent linear map that keeps the variance."""
     depth, width = 40, 64
     linear = {"activation": "identity"}
@@ -193,5 +189,5 @@ def test_a_pre_norm_stream_grows_by_one_variance_a_layer() -> None:
     assert halfway == pytest.approx(slope, rel=0.2)  # a straight line, not a power
 
 
-def user_layer(width: int) -> nn.Module:
+def user_layer(width):
     return nn.Sequential(nn.Linear(width, width), nn.Tanh())

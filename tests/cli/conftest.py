@@ -1,17 +1,13 @@
 """What the command line's tests share: a working directory of their own, and two ways to call a command."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 import highway_bench
 from highway_bench.cli import app
@@ -30,12 +26,9 @@ from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.results import Store, export_runs
 from tests.inline_engine import InlineEngine
 
-Invoke = Callable[..., Result]
-Shell = Callable[..., "subprocess.CompletedProcess[str]"]
-
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     """An empty working directory, with no data folder, a cache of its own, and no data loaded by earlier tests."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))  # commands put it on the path; this takes it off again
@@ -51,13 +44,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def invoke(here: Path) -> Invoke:
+def invoke(here):
     """Call a command in this process, by its line in one part or several."""
     return lambda *parts: CliRunner().invoke(app, words_of(parts), prog_name="highway-bench")
 
 
 @pytest.fixture
-def shell(here: Path) -> Shell:
+def shell(here):
     """Call a command as a shell would."""
     return lambda *parts: subprocess.run(
         [sys.executable, "-m", "highway_bench", *words_of(parts)],
@@ -69,17 +62,17 @@ def shell(here: Path) -> Shell:
     )
 
 
-def words_of(parts: Sequence[object]) -> list[str]:
+def words_of(parts):
     return " ".join(map(str, parts)).split()
 
 
-def environment() -> dict[str, str]:
+def environment():
     """That of a process that finds this package, wherever its tests were started."""
     here = str(Path(__file__).parents[2])
     return os.environ | {"PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
 
 
-def leaves(group: Any, path: tuple[str, ...] = ()) -> set[str]:
+def leaves(group, path=()):
     """Every command of ``group`` that is no group itself."""
     inner = getattr(group, "commands", None)
     if inner is None:
@@ -88,7 +81,7 @@ def leaves(group: Any, path: tuple[str, ...] = ()) -> set[str]:
 
 
 @pytest.fixture
-def inline(tmp_path: Path) -> Iterator[str]:
+def inline(tmp_path):
     """The name of an engine that runs cells in this process."""
     engines.register("inline", lambda workers: InlineEngine(tmp_path), module=__name__)
     yield "inline"
@@ -96,7 +89,7 @@ def inline(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def measured(tmp_path_factory):
     """A folder with a store of two cells, and its rows as files that could be committed."""
     folder = tmp_path_factory.mktemp("measured")
     path = folder / "reports/results.sqlite"
@@ -108,13 +101,13 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def store(here: Path, measured: Path) -> None:
+def store(here, measured):
     """That store where commands look for one by default, and its rows."""
     shutil.copytree(measured, here, dirs_exist_ok=True)
 
 
 @pytest.fixture
-def history(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def history(here, monkeypatch):
     """A history whose functions return results of every kind at once: what they do is tested elsewhere."""
     ratio = IntervalEstimate(1.5, 1.4, 1.6, 8)
     cell = HistoryCell("plain", "dense", 10)

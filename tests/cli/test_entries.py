@@ -1,11 +1,7 @@
 """``list``, ``show``, ``data`` and ``check``: what can be measured, for people and for programs."""
 
-from __future__ import annotations
-
 import json
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,17 +17,12 @@ from highway_bench.families import families
 from highway_bench.scaffold import block_text
 from highway_bench.tasks import tasks
 
-REGISTRIES = {
-    "blocks": blocks,
-    "families": families,
-    "architectures": architectures,
-    "tasks": tasks,
-    "datasets": datasets,
-}
+SECTIONS = ("blocks", "families", "architectures", "tasks", "datasets")
+REGISTRIES = dict(zip(SECTIONS, (blocks, families, architectures, tasks, datasets), strict=True))
 
 
 @pytest.mark.parametrize("section", REGISTRIES)
-def test_names(section: str, invoke: Any) -> None:
+def test_names(section, invoke):
     shown = invoke("list", section)
     assert shown.exit_code == 0
     assert all(name in shown.stdout for name in REGISTRIES[section])
@@ -40,7 +31,7 @@ def test_names(section: str, invoke: Any) -> None:
 
 
 @pytest.mark.parametrize("section", FILES)
-def test_the_source_says_what_is_registered(section: str) -> None:
+def test_the_source_says_what_is_registered(section):
     keys = set(COLUMNS[Section(section)]) - IMPORTED
     own = f"highway_bench.{FILES[section].partition('/')[0]}."  # other tests import plug-ins
     read, registered = declared(section), [one for one in catalogue(section) if one.get("module", own).startswith(own)]
@@ -48,7 +39,7 @@ def test_the_source_says_what_is_registered(section: str) -> None:
         assert [text_of(entry[key]) for entry in read] == [text_of(entry[key]) for entry in registered]
 
 
-def test_an_installed_package_adds_its_entries(here: Path, shell: Any) -> None:
+def test_an_installed_package_adds_its_entries(here, shell):
     (here / "its_blocks.py").write_text(
         "from highway_bench.blocks import Block, register_block\n"
         "@register_block('its-own', equation='y = x', source='none', summary='none', starts=())\n"
@@ -61,27 +52,20 @@ def test_an_installed_package_adds_its_entries(here: Path, shell: Any) -> None:
     assert "its-own" in shell("list blocks").stdout
 
 
-def test_a_file_that_is_no_python_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_no_python_is_named(tmp_path):
     (tmp_path / "broken.py").write_text("class :\n")
-    with pytest.raises(BadInput, match=r"broken\.py failed to import: SyntaxError"):
+    with pytest.raises(BadInput, match=r"broken\.py.*SyntaxError"):
         declared_in([tmp_path / "broken.py"])
 
 
-def test_what_a_plugin_prints_goes_to_stderr(invoke: Any, here: Path) -> None:
+def test_what_a_plugin_prints_goes_to_stderr(invoke, here):
     (here / "loud_plugin.py").write_text("print('loaded')\n")
     done = invoke("list blocks --json --plugin loud_plugin.py")
     assert json.loads(done.stdout)["blocks"]
     assert done.stderr == "loaded\n"
 
 
-def test_equal_parameters_of_the_paper(invoke: Any) -> None:
-    """Plain 71 against highway 50: 5,112 and 5,100 parameters a layer."""
-    shown = invoke("show highway --depth 9 --dataset mnist-5k").stdout
-    highway, plain = [line for line in shown.splitlines() if line.startswith(("highway ", "plain "))][:2]
-    assert ("50" in highway, "5,100" in highway, "71" in plain, "5,112" in plain) == (True,) * 4
-
-
-def test_a_network_as_json(invoke: Any) -> None:
+def test_a_network_as_json(invoke):
     shown = json.loads(invoke("show highway --family conv --depth 10 --width 16 --match width --json").stdout)
     layer = 2 * (9 * 16 * 16 + 16)
     assert (shown["layer_params"], shown["params"]) == (layer, 10 * layer)
@@ -90,43 +74,37 @@ def test_a_network_as_json(invoke: Any) -> None:
     assert (shown["equal"]["block"], shown["mismatch"]) == ("plain", 0)
 
 
-def test_a_network_of_ones_own_family(invoke: Any, here: Path) -> None:
+def test_a_network_of_ones_own_family(invoke, here):
     (here / "show_layers.py").write_text("from torch import nn\ndef make(width): return nn.Linear(width, width)\n")
     shown = invoke("show residual --family show_layers:make --depth 3")
     assert shown.exit_code == 0
     assert "H = show_layers:make(width)" in shown.stdout
 
 
-def test_data_that_lack_something(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "HIGHWAY_BENCH_DATA names (it is not set)" in invoke("data list").stdout
+def test_data_that_lack_something(here, invoke, monkeypatch):
+    assert "not set" in invoke("data list").stdout
     monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(here))
     listed = json.loads(invoke("data list --json").stdout)
     assert (listed["data_folder"], listed["cache_folder"]) == (str(here), str(here / "cache" / "highway_bench"))
     missing = {entry["name"]: entry["missing"] for entry in listed["datasets"]}
     assert missing["digits"] is None
     assert "path" in missing["text"]
-    assert "highway-bench data fetch sentiment" in missing["sentiment"]
+    assert "data fetch" in missing["sentiment"]
 
 
-def test_fetch(here: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch(here, invoke, monkeypatch):
     monkeypatch.setattr("highway_bench.data.sentiment.fetch_corpora", lambda: here / "fetched")
     assert json.loads(invoke("data fetch sentiment --json").stdout)["fetched"] == str(here / "fetched")
     assert json.loads(invoke("data fetch digits --json").stdout)["fetched"] is None
 
 
-def test_sizes_of_data(invoke: Any) -> None:
+def test_sizes_of_data(invoke):
     [digits] = json.loads(invoke("data check digits --json").stdout)["datasets"]
     assert (digits["train"], digits["outputs"], digits["target"]) == ([1437, 1, 8, 8], 10, "class")
-    assert "1,437 × 1 × 8 × 8" in invoke("data check dig*").stdout
+    assert "1,437" in invoke("data check dig*").stdout
 
 
-def test_chance_of_real_data(data_folder: Path, invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(data_folder))
-    [tweets] = json.loads(invoke("data check sentiment --option corpus=tweets --json").stdout)["datasets"]
-    assert tweets["chance_accuracy"] == pytest.approx(0.69, abs=0.01)
-
-
-def test_broken_contract(here: Path, invoke: Any) -> None:
+def test_broken_contract(here, invoke):
     """What ``check`` says of a gate that gets no gradient: one row, with the families that have it."""
     text = block_text("bad-gate")
     assert "y: Tensor = x + h * t " in text
@@ -141,7 +119,7 @@ def test_broken_contract(here: Path, invoke: Any) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_kept_contract_and_the_next_step(invoke: Any) -> None:
+def test_a_kept_contract_and_the_next_step(invoke):
     done = invoke("check residual --family dense")
     assert done.exit_code == 0
     assert "residual meets the contract" in done.stdout

@@ -4,12 +4,8 @@
 ``JSON_SCHEMA``. A new key is only added there.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -25,25 +21,23 @@ from highway_bench.studies.reproduce.request import Request
 from highway_bench.studies.reproduce.running import Reproduced
 from tests.cli.conftest import leaves
 
-Invoke = Callable[..., Any]
-
 ROW = {
     name: "any" if name in JSON_KINDS else "string or null" if kind == "TEXT" else "number or null"
     for name, (kind, _) in COLUMNS.items()
 }
-KEYS: dict[str, Any] = json.loads(Path(__file__).with_name("json_keys.json").read_bytes())
+KEYS = json.loads(Path(__file__).with_name("json_keys.json").read_bytes())
 KEYS["results show"] = {"rows": [ROW]}
 NEEDS = {"history": "history", "results": "store", "status": "store", "report": "store", "reproduce": "reproduced"}
 KINDS = {bool: "flag", int: "number", float: "number", str: "string", dict: "object", list: "list"}
 WITHOUT_JSON = {"serve"}  # runs until it is interrupted
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value):
     """What JSON calls a value; a flag is no number."""
     return KINDS.get(type(value), "null")
 
 
-def departures(value: Any, contract: Any, where: str = "") -> list[str]:
+def departures(value, contract, where=""):
     """Where ``value`` is not as ``contract`` says; in a list, each element is."""
     if isinstance(contract, list):
         if not isinstance(value, list):
@@ -61,7 +55,7 @@ def departures(value: Any, contract: Any, where: str = "") -> list[str]:
 
 
 @pytest.fixture
-def reproduced(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def reproduced(here, monkeypatch):
     """A reproduction that was measured already."""
     inits = reproductions.get("inits")
     finding = inits.claims(Request())[0].judge(pd.DataFrame(columns=[*inits.by, "success"]))
@@ -71,7 +65,7 @@ def reproduced(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("line", KEYS)
-def test_keys_and_kinds(line: str, invoke: Invoke, request: pytest.FixtureRequest) -> None:
+def test_keys_and_kinds(line, invoke, request):
     if needs := NEEDS.get(line.partition(" ")[0]):
         request.getfixturevalue(needs)
     done = invoke(line, "--json")
@@ -82,12 +76,12 @@ def test_keys_and_kinds(line: str, invoke: Invoke, request: pytest.FixtureReques
 
 
 @pytest.mark.parametrize("leaf", sorted(leaves(get_command(app)) - WITHOUT_JSON))
-def test_every_command_is_there_and_prints_json(leaf: str) -> None:
+def test_every_command_is_there_and_prints_json(leaf):
     assert any(f"{line} ".startswith(f"{leaf} ") for line in KEYS)
 
 
-def test_a_result_is_printed_in_one_form_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    def not_asked_for() -> Any:
+def test_a_result_is_printed_in_one_form_alone(capsys):
+    def not_asked_for():
         pytest.fail("the other form is not asked for")
         yield
 
@@ -98,14 +92,14 @@ def test_a_result_is_printed_in_one_form_alone(capsys: pytest.CaptureFixture[str
     assert (first, title.strip(), name.strip(), empty.strip()) == ("a\\x1b[2J", "Cells", "[red]", "")
 
 
-def test_what_json_lacks_is_no_text() -> None:
+def test_what_json_lacks_is_no_text():
     with pytest.raises(TypeError):
         print_json({"value": 1j})
     with pytest.raises(ValueError, match="nan"):
         print_json({"value": float("nan")})
 
 
-def test_departures_are_seen() -> None:
+def test_departures_are_seen():
     """The comparison itself: a number as text, a flag as a number, keys too many and too few."""
     contract = {"a": "number", "b": ["string"], "c": "flag"}
     assert departures({"a": 1, "b": ["x"], "c": True}, contract) == []

@@ -1,30 +1,23 @@
 """``results prune`` removes the rows of a cell's older source, and nothing else."""
 
-from __future__ import annotations
-
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
-from highway_bench.cell import Cell
 from highway_bench.results import Store, row
+from tests.inline_engine import cell_of
 
-Invoke = Callable[..., Result]
 
-
-def put(store: Store, digest: str, day: int, *, block: str = "plain", machine: str = "cpu-a-2c") -> None:
+def put(store, digest, day, *, block="plain", machine="cpu-a-2c"):
     """Two rows of the cell of ``block`` on a machine, measured on a day under the digest of that day's source."""
-    cell = Cell(task="cost", block=block, family="dense", depth=1, width=8, nominal_width=8)
+    cell = cell_of("cost", block=block)
     shared = cell.columns() | {"digest": digest, "machine": machine, "status": "ok", "time_utc": f"2026-01-0{day}"}
     store.put(digest, [row(**shared, metric=metric, value=float(day)) for metric in ("params", "flops")])
 
 
 @pytest.fixture
-def pruned(here: Path) -> Path:
+def pruned(here):
     """A store with two older digests and five that a report shows."""
     path = here / "s.sqlite"
     with Store(path) as store:
@@ -40,7 +33,7 @@ def pruned(here: Path) -> Path:
     return path
 
 
-def stored(path: Path) -> dict[str, int]:
+def stored(path):
     with Store(path, read_only=True) as store:
         assert store.problems() == []
         assert list(store.runs()) == ["last"]
@@ -48,13 +41,11 @@ def stored(path: Path) -> dict[str, int]:
     return {digest: digests.count(digest) for digest in digests}
 
 
-def test_prune(invoke: Invoke, pruned: Path) -> None:
+def test_prune(invoke, pruned):
     before = stored(pruned)
     done = invoke("results prune --dry-run --store", pruned)
-    assert (done.exit_code, done.stdout) == (
-        0,
-        f"4 rows of 2 cells that were measured again with newer source: would be removed ({pruned})\n",
-    )
+    assert done.exit_code == 0
+    assert "4 rows of 2 cells" in done.stdout
     assert stored(pruned) == before
     done = invoke("results prune --store", pruned)
     assert "4 rows of 2 cells" in done.stdout
@@ -63,7 +54,7 @@ def test_prune(invoke: Invoke, pruned: Path) -> None:
     assert "0 rows of 0 cells" in done.stdout
 
 
-def test_rows_without_a_time_are_the_oldest(invoke: Invoke, pruned: Path) -> None:
+def test_rows_without_a_time_are_the_oldest(invoke, pruned):
     with closing(sqlite3.connect(pruned)) as db, db:
         db.execute("UPDATE rows SET time_utc = NULL WHERE digest = 'edit'")
     done = invoke("results prune --dry-run --store", pruned)
@@ -71,10 +62,10 @@ def test_rows_without_a_time_are_the_oldest(invoke: Invoke, pruned: Path) -> Non
     assert "4 rows of 2 cells" in done.stdout
 
 
-def test_runs_at_an_earlier_choice_of_the_learning_rate_stay(invoke: Invoke, here: Path) -> None:
+def test_runs_at_an_earlier_choice_of_the_learning_rate_stay(invoke, here):
     """Reports leave them out, but their source is the newest."""
     path = here / "rates.sqlite"
-    cell = Cell(task="trainability", block="plain", family="dense", depth=1, width=8, nominal_width=8)
+    cell = cell_of("trainability")
     with Store(path) as store:
         for day, rate in ((1, 0.3), (2, 0.1)):
             chosen = cell.but(recipe={"rate": rate, "own_rate": True}).columns()

@@ -1,21 +1,18 @@
 """``run``: measured, resumed, strict; then ``report`` and ``results`` on what it left."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from highway_bench.blocks import blocks
-from highway_bench.cell import Cell
 from highway_bench.cli.run import print_plan
 from highway_bench.results import Store
+from tests.inline_engine import cell_of
 
 RUN = "run memory --profile smoke --family dense --block plain --block highway --store results/store.sqlite"
 MEASURE = f"{RUN} --engine inline"
@@ -33,26 +30,25 @@ class Raising(Block):
 """
 
 
-def test_dry_run(here: Path, invoke: Any) -> None:
+def test_dry_run(here, invoke):
     shown = invoke("run --profile smoke --family dense --block plain --dry-run")
     assert shown.exit_code == 0
     rows = [[part.strip() for part in line.split("│")] for line in shown.stdout.splitlines() if "│" in line]
     assert ["trainability", "dense", "mnist-5k", "4"] in rows
     cells = sum(int(row[-1]) for row in rows)
-    assert f"{cells} cells, 0 of them in reports/results.sqlite already" in shown.stdout
+    assert f"{cells} cells, 0" in shown.stdout
     assert "MiB" in shown.stdout
     assert list(here.iterdir()) == []
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_a_gpus_time_is_said_to_be_a_guess(device: str, capsys: pytest.CaptureFixture[str]) -> None:
-    cell = Cell(task="cost", block="plain", family="dense", depth=2, width=8, nominal_width=8, device=device)
-    estimate: Any = SimpleNamespace(cells=(cell,), stored=0, seconds=60.0, bytes=2**20)
+def test_a_gpus_time_is_said_to_be_a_guess(device, capsys):
+    estimate = SimpleNamespace(cells=(cell_of("cost", device=device),), stored=0, seconds=60.0, bytes=2**20)
     print_plan(estimate, Path("store.sqlite"), as_json=False)
-    assert ("(on a GPU, a guess from closed forms)" in capsys.readouterr().out) == (device == "cuda")
+    assert ("a guess" in capsys.readouterr().out) == (device == "cuda")
 
 
-def test_dry_run_as_json(invoke: Any) -> None:
+def test_dry_run_as_json(invoke):
     plan = json.loads(invoke(RUN, "--dry-run --json").stdout)
     assert {cell["block"] for cell in plan["cells"]} == {"plain", "highway"}
     assert plan["seconds"] > 0
@@ -61,19 +57,19 @@ def test_dry_run_as_json(invoke: Any) -> None:
 
 
 @pytest.mark.usefixtures("inline")
-def test_run_then_all_that_follows(here: Path, invoke: Any) -> None:
+def test_run_then_all_that_follows(here, invoke):
     first = invoke(MEASURE)
     assert first.exit_code == 0, first.output
-    assert "2 cells: 2 ok; 2 measured in" in first.stdout
-    assert "highway-bench report --store results/store.sqlite" in first.stdout
+    assert "2 measured" in first.stdout
+    assert "report --store results/store.sqlite" in first.stdout
     assert "2/2 cells" in first.stderr  # progress, as plain lines where there is no terminal
 
     again = invoke(MEASURE)
     assert again.exit_code == 0
-    assert "all 2 cells are in the store already: 2 ok" in again.stdout
+    assert "all 2 cells" in again.stdout
     assert "last run" not in again.stderr
     other = invoke(RUN, "--block-option gate_bias=-2 --dry-run")
-    assert "new since the last run: gate_bias -2" in other.stderr
+    assert "gate_bias -2" in other.stderr
 
     with Store("results/store.sqlite", read_only=True) as store:
         assert next(iter(store.runs().values()))["command"][0] == "highway-bench"
@@ -91,7 +87,7 @@ def test_run_then_all_that_follows(here: Path, invoke: Any) -> None:
     assert merged[-1] == "2 cells taken: all.sqlite"
 
 
-def test_rows_are_filtered_and_exported(here: Path, invoke: Any, store: None) -> None:
+def test_rows_are_filtered_and_exported(here, invoke, store):
     shown = json.loads(invoke("results show --metric peak --json").stdout)
     assert {row["block"] for row in shown["rows"]} == {"plain", "highway"}
     assert invoke("results show --task nothing").exit_code == 3
@@ -99,7 +95,7 @@ def test_rows_are_filtered_and_exported(here: Path, invoke: Any, store: None) ->
     assert len((here / "rows.csv").read_text().splitlines()) > 10
 
 
-def test_nothing_to_show(here: Path, invoke: Any) -> None:
+def test_nothing_to_show(here, invoke):
     """A report or an export of nothing must not pass for a success."""
     Store("empty.sqlite").close()
     for words in ["report", "results show", "results export rows.csv"]:
@@ -108,36 +104,36 @@ def test_nothing_to_show(here: Path, invoke: Any) -> None:
         assert done.stderr.startswith("highway-bench: ")
 
 
-def test_nothing_planned(invoke: Any) -> None:
+def test_nothing_planned(invoke):
     done = invoke("run trainability --profile smoke --family dense-pair")
     assert done.exit_code == 3
-    assert done.stderr == "highway-bench: profile 'smoke' has no cell for this selection\n"
+    assert "'smoke'" in done.stderr
 
 
 @pytest.mark.usefixtures("inline")
-def test_all_skipped_and_strict(invoke: Any) -> None:
+def test_all_skipped_and_strict(invoke):
     """A run whose every cell was skipped measured nothing; under --strict each is named."""
     assert invoke(MEASURE, "--mode cudagraph").exit_code == 3
     strict = invoke(MEASURE, "--mode cudagraph --strict")
     assert strict.exit_code == 1
     *named, last = strict.stderr.splitlines()[-3:]
     assert [line.startswith("unexpected: memory ") and ": skipped (" in line for line in named] == [True] * 2
-    assert last.startswith("highway-bench: 2 cells ended with a status that ")
+    assert "2 cells" in last
 
 
 @pytest.mark.usefixtures("inline")
-def test_failed_cell(invoke: Any, here: Path) -> None:
+def test_failed_cell(invoke, here):
     (here / "raising_block.py").write_text(RAISING)
     done = invoke(MEASURE, "--block raising --plugin raising_block.py")
     blocks.unregister("raising")
     sys.modules.pop("raising_block")
     assert done.exit_code == 1, done.output
-    assert "failed: memory raising dense" in done.stdout
+    assert "memory raising dense" in done.stdout
     assert "no forward pass" in done.stdout
     assert "2 ok, 1 failed" in done.stdout
 
 
-def test_status_of_odd_values(store: None, invoke: Any) -> None:
+def test_status_of_odd_values(store, invoke):
     """A progress with one more entry, and a failed row without a recipe."""
     with closing(sqlite3.connect("reports/results.sqlite")) as db:
         db.execute("UPDATE meta SET value = json_set(value, '$.more', 1) WHERE name = 'progress'")
@@ -145,12 +141,12 @@ def test_status_of_odd_values(store: None, invoke: Any) -> None:
         db.commit()
     done = invoke("status")
     assert (done.exit_code, invoke("results check").exit_code) == (0, 0), done.exception
-    assert "failed: task memory block highway family dense depth 2 width" in done.stdout
+    assert "failed: task memory block highway" in done.stdout
     assert "more" not in done.stdout
 
 
-def test_interrupt_says_where_results_are(invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: Any, **__: Any) -> None:
+def test_interrupt_says_where_results_are(invoke, monkeypatch):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("highway_bench.plan.plan.Plan.run", interrupted)

@@ -1,15 +1,9 @@
 """A chain of killed nodes, and of commands killed with them: no finished cell is lost, none is measured
 again."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-from highway_bench.cell import Cell
 from highway_bench.results import Store
 from tests.cluster.conftest import PLUGINS, add_node, kill
 from tests.execution.processes import begun_in, is_alive, run_apart, stored_in, wait_until, workers_in, write_cells
@@ -18,7 +12,7 @@ from tests.faults.scale import NODES, note
 CELLS_A_NODE = 160  # of up to a third of a second each: a new node takes some seconds to begin one
 
 
-def test_a_chain_of_killed_nodes(cluster: Any, cell: Callable[..., Cell], log: Path, tmp_path: Path) -> None:
+def test_a_chain_of_killed_nodes(cluster, cell, log, tmp_path):
     chance = random.Random(18)
     lines, path = tmp_path / "cells.jsonl", tmp_path / "store.sqlite"
     cells = [
@@ -27,10 +21,10 @@ def test_a_chain_of_killed_nodes(cluster: Any, cell: Callable[..., Cell], log: P
     ]
     cells = [one.but(depth=1 + one.seed // 8) for one in cells]  # groups of four fake trials
     write_cells(lines, cells)
-    before: set[str] = set()
-    kills: Counter[str] = Counter()
+    before = set()
+    kills = Counter()
     code, lost = None, 0
-    again: list[str] = []  # cells that were stored before a start and began once more after it
+    again = []  # cells that were stored before a start and began once more after it
     while code != 0:
         earlier = len(begun_in(log))
         process = run_apart(path, lines, engine="ray", plugins=PLUGINS)

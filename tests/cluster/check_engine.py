@@ -1,21 +1,15 @@
 """The Ray engine gives what the local one gives: the same rows, losses bit for bit, from the command's own source."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 import highway_bench as hb
-from highway_bench.cell import Cell
 from highway_bench.execution.engines.ray import RayEngine
 from highway_bench.execution.job import Ended
-from highway_bench.execution.runner import Summary
 from highway_bench.plan.grid import Grid, Sizes
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.profiles import Profile
@@ -26,8 +20,6 @@ from tests.cluster.conftest import add_node
 from tests.execution.processes import wait_until
 from tests.inline_engine import job_of
 
-MakeCell = Callable[..., Cell]
-Run = Callable[..., Summary]
 OF_A_RUN = ("run_id", "time_utc")  # columns that differ from run to run
 ENDS = ["measure", "raise", "kill", "exit", "leave", "not-finite", "skip", "measure"]
 LAYER = """
@@ -48,12 +40,12 @@ class Layer(nn.Module):
 RECIPE = {"optimiser": "sgd", "rate": 0.1, "momentum": 0.9, "decay": 1.0, "steps": 5, "threshold": 0.1}
 
 
-def rows_in(store: Store) -> list[dict[str, Any]]:
+def rows_in(store):
     rows = [{name: value for name, value in row.items() if name not in OF_A_RUN} for row in store.rows()]
     return sorted(rows, key=lambda row: (row["digest"], row["metric"], row["index"], row["axis"]))
 
 
-def test_the_same_rows_as_with_the_local_engine(run: Run, store: Store, cell: MakeCell, tmp_path: Path) -> None:
+def test_the_same_rows_as_with_the_local_engine(run, store, cell, tmp_path):
     """Cells by themselves and in groups, timed ones, a search, and every way to fail."""
     cells = [cell(do, task=task, seed=seed) for task in ("fake", "fake-trials") for seed, do in enumerate(ENDS)]
     cells += [cell(task="fake-timing", depth=depth, seed=seed) for depth in (1, 2) for seed in (0, 1)]
@@ -66,7 +58,7 @@ def test_the_same_rows_as_with_the_local_engine(run: Run, store: Store, cell: Ma
     assert run(cells).stored == expected.counts["ok"] + 2  # skipped ones
 
 
-def test_losses_are_the_same_bit_for_bit(cluster: Any, store: Store, tmp_path: Path) -> None:
+def test_losses_are_the_same_bit_for_bit(cluster, store, tmp_path):
     plan = Plan.of("smoke", Selection.of("trainability", family="dense", block=["plain", "highway", "pre-norm"]))
     there = plan.run(store, engine="ray").rows
     here = plan.run(tmp_path / "local.sqlite").rows
@@ -77,12 +69,12 @@ def test_losses_are_the_same_bit_for_bit(cluster: Any, store: Store, tmp_path: P
     assert there.equals(here)
 
 
-def test_a_layer_that_no_module_defines_has_the_losses_that_it_has_here(cluster: Any, tmp_path: Path) -> None:
-    scope: dict[str, Any] = {"__name__": "__main__"}
+def test_a_layer_that_no_module_defines_has_the_losses_that_it_has_here(cluster, tmp_path):
+    scope = {"__name__": "__main__"}
     exec(LAYER, scope)
     sizes = Sizes({"vector": 8}, {"vector": 16})
     grid = Grid(task="trainability", families=("dense",), on_cpu=sizes, dataset="digits", recipe=RECIPE, depths=(2,))
-    words: dict[str, Any] = {"family": scope["Layer"], "block": "residual", "workers": 1}
+    words = {"family": scope["Layer"], "block": "residual", "workers": 1}
     there, here = (
         hb.run(profile=Profile("tiny", "", (grid,)), engine=engine, store=tmp_path / engine, **words).rows
         for engine in ("ray", "local")
@@ -92,9 +84,7 @@ def test_a_layer_that_no_module_defines_has_the_losses_that_it_has_here(cluster:
     assert len(losses[0]) == 5
 
 
-def test_nodes_run_the_source_of_the_command(
-    run: Run, cell: MakeCell, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_run_the_source_of_the_command(run, cell, log, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # workers on this machine also find what is in the command's folder
     run([cell(task="fake-source")])
     package, plugin = map(Path, log.read_text().splitlines())
@@ -102,7 +92,7 @@ def test_nodes_run_the_source_of_the_command(
     assert all("py_modules_files" in path.parts for path in (package, plugin))
 
 
-def test_a_cell_that_is_timed_has_its_node_to_itself(run: Run, cell: MakeCell, log: Path) -> None:
+def test_a_cell_that_is_timed_has_its_node_to_itself(run, cell, log):
     cells = [cell(task="fake-span", seed=seed) for seed in range(24)]
     cells += [cell(task="fake-timed-span", depth=depth) for depth in range(6)]
     assert run(cells).counts == {"ok": 30}
@@ -120,9 +110,7 @@ def test_a_cell_that_is_timed_has_its_node_to_itself(run: Run, cell: MakeCell, l
 
 
 @pytest.mark.skipif(cores() < 2, reason="a machine of fewer cores needs two here")
-def test_what_depends_on_the_machine_runs_on_nodes_of_this_one(
-    cluster: Any, run: Run, store: Store, cell: MakeCell, log: Path
-) -> None:
+def test_what_depends_on_the_machine_runs_on_nodes_of_this_one(cluster, run, store, cell, log):
     every = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(every)})  # the node inherits it, and is another machine: one of fewer cores
     try:
@@ -141,9 +129,7 @@ def test_what_depends_on_the_machine_runs_on_nodes_of_this_one(
     assert {row["machine"] for row in store.rows(task="fake-timed-span")} == {identity().machine}
 
 
-def test_drain_gives_the_cells_that_ended_and_stops_the_others(
-    cluster: Any, fakes: tuple[str, ...], cell: MakeCell, log: Path, tmp_path: Path
-) -> None:
+def test_drain_gives_the_cells_that_ended_and_stops_the_others(cluster, fakes, cell, log, tmp_path):
     hold = tmp_path / "hold"
     hold.touch()
     cells = [cell(task="fake-trials", seed=seed, **({} if seed < 2 else {"hold": str(hold)})) for seed in range(4)]
@@ -156,9 +142,7 @@ def test_drain_gives_the_cells_that_ended_and_stops_the_others(
     assert left in ([0], [0, 1])  # the first was not resumed after; the second may not have come by then
 
 
-def test_nodes_get_the_copy_of_the_users_data(
-    cluster: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_get_the_copy_of_the_users_data(cluster, store, tmp_path, monkeypatch):
     """The command's cache is a folder that no node has."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     x = torch.randn(200, 8, generator=torch.Generator().manual_seed(0))

@@ -1,38 +1,29 @@
 """A node is killed in mid-run, or the command is: every cell is done, none twice, and training goes on where it was."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from highway_bench.cell import Cell
-from highway_bench.execution.runner import Summary
 from highway_bench.provenance.machine import identity
 from highway_bench.results import Store
 from tests.cluster.conftest import PLUGINS, add_node, kill, losing
 from tests.execution.processes import is_alive, run_apart, wait_until, workers_in, write_cells
 
-MakeCell = Callable[..., Cell]
-Run = Callable[..., Summary]
 NO_NODE = {"the cluster has lost every node that could run it"}
 
 
-def words_in(log: Path) -> list[list[str]]:
+def words_in(log):
     return [line.split() for line in log.read_text(encoding="utf-8").splitlines()]
 
 
-def messages(store: Store, **filters: Any) -> set[str]:
+def messages(store, **filters):
     return {row["message"] for row in store.rows(status="crashed", **filters)}
 
 
-def test_a_lost_node_costs_no_cell(cluster: Any, run: Run, store: Store, cell: MakeCell, log: Path) -> None:
+def test_a_lost_node_costs_no_cell(cluster, run, store, cell, log):
     lost = add_node(cluster, "lost")
     cells = [cell(task="fake-span", seed=seed) for seed in range(60)]
     cells += [cell("short", task="fake-trials", depth=1 + seed // 8, seed=seed) for seed in range(64)]
@@ -44,15 +35,13 @@ def test_a_lost_node_costs_no_cell(cluster: Any, run: Run, store: Store, cell: M
     assert store.problems() == []
 
 
-def test_a_node_that_is_lost_just_before_a_command(cluster: Any, run: Run, cell: MakeCell) -> None:
+def test_a_node_that_is_lost_just_before_a_command(cluster, run, cell):
     """Ray does not know yet that it is lost, and lets it be asked."""
     kill(cluster, add_node(cluster, "lost"))
     assert run([cell(seed=seed) for seed in range(8)]).counts == {"ok": 8}
 
 
-def test_cells_too_large_for_the_nodes_that_are_left_fail(
-    cluster: Any, run: Run, store: Store, cell: MakeCell, log: Path
-) -> None:
+def test_cells_too_large_for_the_nodes_that_are_left_fail(cluster, run, store, cell, log):
     """Ray would wait for another node of so many cores."""
     lost = add_node(cluster, "lost", num_cpus=4)
     with losing(cluster, lambda: lost, lambda: len(words_in(log)) >= 3):
@@ -62,14 +51,12 @@ def test_cells_too_large_for_the_nodes_that_are_left_fail(
     assert messages(store) == NO_NODE
 
 
-def test_training_goes_on_after_its_node_is_lost(
-    cluster: Any, run: Run, store: Store, cell: MakeCell, log: Path
-) -> None:
+def test_training_goes_on_after_its_node_is_lost(cluster, run, store, cell, log):
     """The checkpoints are on the disk of the command's machine, and go to the next node."""
     nodes = {name: add_node(cluster, name, num_cpus=1) for name in ("c", "d")}
     folder = store.path.with_name(f"{store.path.name}.checkpoints")
 
-    def one_that_trains() -> Any:
+    def one_that_trains():
         return nodes.pop(next(name for _, _, name in words_in(log) if name in nodes))
 
     with losing(cluster, one_that_trains, lambda: len(list(folder.glob("*.checkpoint"))) == 6):
@@ -85,9 +72,7 @@ def test_training_goes_on_after_its_node_is_lost(
 
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
-def test_the_same_command_goes_on_after_it_was_stopped(
-    cluster: Any, run: Run, cell: MakeCell, log: Path, tmp_path: Path, sent: signal.Signals
-) -> None:
+def test_the_same_command_goes_on_after_it_was_stopped(cluster, run, cell, log, tmp_path, sent):
     path, lines = tmp_path / "command.sqlite", tmp_path / "cells.jsonl"
     cells = [cell("short", seed=seed) for seed in range(60)] + [cell(task="fake-training", seed=7)]
     write_cells(lines, cells)
@@ -109,7 +94,7 @@ def test_the_same_command_goes_on_after_it_was_stopped(
     assert starts[0] == 0 < starts[-1]
 
 
-def test_cells_whose_every_node_is_lost_fail(cluster: Any, run: Run, store: Store, cell: MakeCell, log: Path) -> None:
+def test_cells_whose_every_node_is_lost_fail(cluster, run, store, cell, log):
     """Ray would wait for the nodes that a timed cell names. The other cells run on."""
     every = os.sched_getaffinity(0)
     if len(every) < 2:

@@ -19,7 +19,7 @@ from highway_bench.training.checkpoint import SUFFIX, CheckpointFolder, headers_
 STEPS = 40
 
 
-def write_line(cell: Cell, *words: object) -> None:
+def write_line(cell, *words):
     with Path(cell.recipe["log"]).open("a", encoding="utf-8") as out:
         out.write(" ".join(map(str, words)) + "\n")
 
@@ -82,7 +82,7 @@ class FakeTraining(runner_fakes.Fake):
             yield Outcome(cell, [Measurement(metric="loss", value=float(STEPS - first))])
 
 
-def save(path: Path, key: str, content: bytes) -> None:
+def save(path, key, content):
     header = {"keys": [key], "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     unfinished = path.with_suffix(".new")
     unfinished.write_bytes(json.dumps(header).encode() + b"\n" + content)

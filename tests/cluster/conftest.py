@@ -3,19 +3,14 @@
 Nothing here imports Ray before a check requests a cluster.
 """
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
-from highway_bench.execution.runner import Summary, run_cells
-from highway_bench.results import Store
+from highway_bench.execution.runner import run_cells
 from tests.execution.conftest import cell, imported, log, store
 from tests.execution.processes import FAKES, wait_until
 
@@ -28,7 +23,7 @@ NODE_NAME = "HIGHWAY_BENCH_TEST_NODE"
 
 
 @pytest.fixture(scope="session")
-def ray_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def ray_environment(tmp_path_factory):
     """A token, and no monitor that kills processes when others fill this machine's memory."""
     variables = {
         "RAY_AUTH_MODE": "token",
@@ -44,7 +39,7 @@ def ray_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def cluster(ray_environment: None) -> Iterator[Any]:
+def cluster(ray_environment):
     """A cluster of three nodes; two of them run cells, on two cores each."""
     from ray.cluster_utils import Cluster
 
@@ -58,7 +53,7 @@ def cluster(ray_environment: None) -> Iterator[Any]:
 
 
 @pytest.fixture
-def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
+def fakes(monkeypatch):
     """The plug-ins with the fake tasks."""
     for folder in (FAKES, Path(__file__).parent):
         monkeypatch.syspath_prepend(str(folder))
@@ -67,17 +62,17 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
 
 
 @pytest.fixture
-def run(cluster: Any, fakes: tuple[str, ...], store: Store) -> Callable[..., Summary]:
+def run(cluster, fakes, store):
     """Runs cells of the fake tasks on the cluster, into the store."""
     return lambda cells, **options: run_cells(cells, **{"store": store, "plugins": fakes, "engine": "ray"} | options)
 
 
-def add_node(cluster: Any, name: str, num_cpus: int = 2) -> Any:
+def add_node(cluster, name, num_cpus=2):
     """Add a node, whose cells log this name."""
     return cluster.add_node(num_cpus=num_cpus, env_vars={NODE_NAME: name})
 
 
-def kill(cluster: Any, node: Any) -> None:
+def kill(cluster, node):
     """Kill a node with all that runs on it, as a power cut does."""
     processes = [one.process for several in node.all_processes.values() for one in several]
     tree = [child for one in processes for child in psutil.Process(one.pid).children(recursive=True)]
@@ -87,10 +82,10 @@ def kill(cluster: Any, node: Any) -> None:
 
 
 @contextmanager
-def losing(cluster: Any, which: Callable[[], Any], when: Callable[[], object]) -> Iterator[None]:
+def losing(cluster, which, when):
     """Within it, a node is killed as soon as ``when`` holds."""
 
-    def end_it() -> None:
+    def end_it():
         wait_until(when)
         kill(cluster, which())
 

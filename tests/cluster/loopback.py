@@ -1,7 +1,5 @@
 """Switches this network namespace's loopback device on, and runs the command given as arguments."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import socket

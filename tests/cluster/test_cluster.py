@@ -4,8 +4,6 @@ Each of them runs in a network namespace that has only the loopback device. Else
 that this machine has in its network.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -19,7 +17,7 @@ NAMESPACES = (["unshare", "-n"], ["unshare", "-rn"])  # as root, and in a namesp
 
 
 @pytest.fixture(scope="module")
-def namespace() -> list[str]:
+def namespace():
     """The command that creates a network namespace; the tests are skipped where none can be created."""
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed: pip install -e .[cluster]")
@@ -38,7 +36,7 @@ def namespace() -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("check_*.py")), ids=lambda file: file.stem)
-def test_in_a_namespace(namespace: list[str], file: Path, tmp_path: Path) -> None:
+def test_in_a_namespace(namespace, file, tmp_path):
     pytest_command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'inside'}"]
     done = subprocess.run(
         [*namespace, sys.executable, str(FOLDER / "loopback.py"), *pytest_command, str(file)],

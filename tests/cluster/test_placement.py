@@ -1,16 +1,13 @@
 """What a job reserves on a cluster, and what Ray's errors say in one line: without Ray, on nodes that are described."""
 
-from __future__ import annotations
-
+import re
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from highway_bench.execution.engines import ray
 from highway_bench.execution.engines._nodes import ClusterNode, first_line
 from highway_bench.execution.engines.ray import Placement, RayEngine
-from highway_bench.execution.job import Job
 from highway_bench.provenance import identity
 from tests.inline_engine import cell_of, job_of
 
@@ -18,7 +15,7 @@ GIB = 2**30
 
 
 @pytest.fixture
-def engine() -> RayEngine:
+def engine():
     """On a node of 2 cores and 8 GiB, and one of 4 cores and 4 GiB."""
     one = RayEngine()
     one._nodes = [
@@ -28,7 +25,7 @@ def engine() -> RayEngine:
     return one
 
 
-def job(size: int = 0, **changes: Any) -> Job:
+def job(size=0, **changes):
     return job_of(cell_of("trainability"), bytes=size, **changes)
 
 
@@ -41,15 +38,15 @@ def job(size: int = 0, **changes: Any) -> Job:
         (job(100 * GIB, threads=4), Placement(4, memory=4 * GIB)),
     ],
 )
-def test_a_job_reserves_the_memory_that_its_task_estimates(engine: RayEngine, of: Job, expected: Placement) -> None:
+def test_a_job_reserves_the_memory_that_its_task_estimates(engine, of, expected):
     assert engine._placement(of) == expected
 
 
-def test_a_job_leaves_no_events_on_the_first_node(engine: RayEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_leaves_no_events_on_the_first_node(engine, monkeypatch):
     """Ray would keep them in memory, for a dashboard that is not there."""
-    given: dict[str, object] = {}
+    given = {}
 
-    def options(**options: object) -> SimpleNamespace:
+    def options(**options):
         given.update(options)
         return SimpleNamespace(remote=lambda *sent: "stream")
 
@@ -59,12 +56,12 @@ def test_a_job_leaves_no_events_on_the_first_node(engine: RayEngine, monkeypatch
     assert given["enable_task_events"] is False
 
 
-def test_a_job_that_runs_alone_reserves_a_node(engine: RayEngine) -> None:
+def test_a_job_that_runs_alone_reserves_a_node(engine):
     assert engine._placement(job(GIB, alone=True)) == Placement(2, nodes=("node-2",))
 
 
-def test_a_placement_is_possible_where_a_node_has_all_that_it_reserves() -> None:
-    nodes: dict[str, dict[str, object]] = {"a": {"Resources": {"CPU": 2.0, "memory": 8.0 * GIB}}}
+def test_a_placement_is_possible_where_a_node_has_all_that_it_reserves():
+    nodes = {"a": {"Resources": {"CPU": 2.0, "memory": 8.0 * GIB}}}
     assert Placement(2, memory=8 * GIB).is_possible(nodes)
     assert not Placement(2, memory=9 * GIB).is_possible(nodes)
     assert not Placement(3).is_possible(nodes)
@@ -88,14 +85,11 @@ class NoMessageError(Exception):
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (
-            RuntimeError(MISMATCH),
-            "it has Ray 2.51.1 with Python 3.12.7, and this command Ray 2.60.0 with Python 3.11.13: install the same",
-        ),
-        (RuntimeError("\n  the node died\nat its end"), "the node died"),
-        (NoMessageError(), "NoMessageError"),
+        (RuntimeError(MISMATCH), r"Ray 2\.51\.1 with Python 3\.12\.7, .* Ray 2\.60\.0 with Python 3\.11\.13"),
+        (RuntimeError("\n  the node died\nat its end"), "^the node died$"),
+        (NoMessageError(), "^NoMessageError$"),
     ],
 )
-def test_an_error_in_one_line(error: Exception, line: str) -> None:
-    assert first_line(error) == line
-    assert first_line(SimpleNamespace(cause=error)) == line  # type: ignore[arg-type]
+def test_an_error_in_one_line(error, line):
+    assert re.search(line, first_line(error))
+    assert first_line(SimpleNamespace(cause=error)) == first_line(error)

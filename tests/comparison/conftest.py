@@ -6,7 +6,6 @@ import math
 import random
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
 import pytest
 
@@ -21,18 +20,17 @@ from highway_bench.studies.decide.candidate import starts_of
 from highway_bench.studies.decide.part import Protocol
 from highway_bench.studies.decide.rounds import Trainer
 from highway_bench.tasks.measurement import Measurement
+from tests.inline_engine import FakeEngine, cell_of
 
 SUCCESS = 0.2
 LOSSES = {"pre-norm": 0.1, "highway": 0.12, "my-gate": 0.12, "plain": 2.3}
 
 
-class FormulaEngine:
+class FormulaEngine(FakeEngine):
     """Trains nothing: a cell's loss is that of its block in ``losses``, lowest at the rate 0.1, × its seed's noise.
 
     Cells of the block ``fails`` fail. A step takes ``layer_seconds`` for each layer.
     """
-
-    workers = 1
 
     def __init__(
         self, losses: Mapping[str, float] = LOSSES, fails: str = "", layer_seconds: float | None = None
@@ -40,8 +38,8 @@ class FormulaEngine:
         self.losses = losses
         self.fails = fails
         self.layer_seconds = layer_seconds
-        self.cells: list[Cell] = []
-        self.plugins: set[str] = set()
+        self.cells = []
+        self.plugins = set()
 
     def loss(self, cell: Cell) -> float:
         noise = random.Random(f"{cell.block} {cell.seed} {cell.depth}").gauss(0.0, 0.02)
@@ -66,24 +64,13 @@ class FormulaEngine:
     def failed(self, index: int) -> CellResult:
         return CellResult(index=index, status=Status.FAILED, message="out of ideas", identity=identity("cpu"))
 
-    def drain(self) -> Iterator[Ended]:
-        return iter(())
 
-    def __enter__(self) -> FormulaEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-
-def tiny() -> Protocol:
+def tiny():
     cells = [
-        Cell(
-            task="trainability",
+        cell_of(
+            "trainability",
             block=block,
             family=family,
-            depth=1,
-            width=8,
-            nominal_width=8,
             batch_size=32,
             dataset="digits",
             recipe={"optimiser": "sgd", "steps": 4},
@@ -95,14 +82,14 @@ def tiny() -> Protocol:
 
 
 @pytest.fixture
-def part(monkeypatch: pytest.MonkeyPatch) -> str:
+def part(monkeypatch):
     """The name of the tiny part."""
     monkeypatch.setitem(protocol.PARTS, "tiny", tiny)
     return "tiny"
 
 
 @pytest.fixture(scope="module")
-def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def committed(tmp_path_factory):
     """A folder of committed rows of the tiny part."""
     path = tmp_path_factory.mktemp("committed")
     Trainer(path / "store.sqlite", FormulaEngine()).train(tiny().pending)
@@ -112,7 +99,7 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def my_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def my_gate(tmp_path, monkeypatch):
     """The file of a block of the user's own."""
     monkeypatch.syspath_prepend(str(tmp_path))
     path = tmp_path / "my_gate.py"

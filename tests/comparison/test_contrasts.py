@@ -1,7 +1,5 @@
 """Intervals and standings of two connections, against published and hand-computed values."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -18,7 +16,7 @@ from highway_bench.studies.comparison.contrasts import (
 )
 
 
-def runs(losses: list[float], successes: int | None = None, block: str = "other") -> pd.DataFrame:
+def runs(losses, successes=None, block="other"):
     count = len(losses) if successes is None else successes
     rows = [
         {"block": block, "seed": seed, "loss": loss, "success": float(seed < count)} for seed, loss in enumerate(losses)
@@ -26,7 +24,7 @@ def runs(losses: list[float], successes: int | None = None, block: str = "other"
     return pd.DataFrame(rows)
 
 
-def test_losses_are_compared_seed_by_seed() -> None:
+def test_losses_are_compared_seed_by_seed():
     mine = runs([0.1, 0.22, 0.4]).sample(frac=1, random_state=0)
     (result,) = contrasts_of(mine, [runs([0.2, 0.4, 0.8, 1.6])])
     logs = np.log([0.5, 0.55, 0.5])
@@ -37,7 +35,7 @@ def test_losses_are_compared_seed_by_seed() -> None:
     assert result.p == pytest.approx(stats.ttest_1samp(logs, 0.0).pvalue)
 
 
-def test_p_values_are_corrected_for_the_number_of_connections() -> None:
+def test_p_values_are_corrected_for_the_number_of_connections():
     mine, other = runs([0.1, 0.11, 0.12]), runs([0.2, 0.23, 0.22])
     (alone,) = contrasts_of(mine, [other])
     near = [runs([0.1, 0.12, 0.11], block="a"), runs([0.11, 0.1, 0.12], block="b")]
@@ -46,7 +44,7 @@ def test_p_values_are_corrected_for_the_number_of_connections() -> None:
     assert first.success.low < alone.success.low
 
 
-def test_a_diverged_run_counts_with_the_largest_loss_and_a_loss_of_zero_has_no_ratio() -> None:
+def test_a_diverged_run_counts_with_the_largest_loss_and_a_loss_of_zero_has_no_ratio():
     assert log_ratios(runs([0.1, 0.1]), runs([0.4, math.nan])) == pytest.approx({0: -math.log(4), 1: -math.log(4)})
     assert log_ratios(runs([0.0, 0.1]), runs([0.1, 0.1])) == {}
     for mine in ([0.1], [0.0, 0.1, 0.1]):  # a single seed has no interval
@@ -54,7 +52,7 @@ def test_a_diverged_run_counts_with_the_largest_loss_and_a_loss_of_zero_has_no_r
         assert math.isnan(compared.loss.value)
 
 
-def test_ratio_of_means_is_the_pooled_t_interval() -> None:
+def test_ratio_of_means_is_the_pooled_t_interval():
     one, other = np.array([0.1, 0.12, 0.11]), np.array([0.1, 0.13, 0.12, 0.11, 0.12])
     result = ratio_of_means(runs(list(one)), runs(list(other)), 0.9)
     a, b = np.log(one), np.log(other)
@@ -66,7 +64,7 @@ def test_ratio_of_means_is_the_pooled_t_interval() -> None:
     assert math.isnan(ratio_of_means(runs([0.1, math.nan]), runs(list(other)), 0.9).value)
 
 
-def test_standings() -> None:
+def test_standings():
     mine = runs([0.10, 0.11, 0.10, 0.11, 0.10], block="mine")
     near = runs([0.11, 0.10, 0.10, 0.11, 0.10], block="near")
     better = runs([0.05, 0.055, 0.05, 0.056, 0.05], block="better")

@@ -1,19 +1,13 @@
 """Which rows are finals."""
 
-from __future__ import annotations
-
 import json
 import math
-from typing import Any
 
-import pandas as pd
-
-from highway_bench.results import Row
 from highway_bench.studies.comparison.finals import finals
 from tests.rows import cell, frame_of, training
 
 
-def final(seed: int = 0, rate: float = 0.1, loss: float | None = 0.1, **values: Any) -> list[Row]:
+def final(seed=0, rate=0.1, loss=0.1, **values):
     """The rows of one training."""
     recipe = {"steps": 4, "rate": rate, "own_rate": True, **values.pop("recipe", {})}
     common = {"dataset": "digits", "start": "published", "seed": seed, "recipe": recipe}
@@ -21,11 +15,11 @@ def final(seed: int = 0, rate: float = 0.1, loss: float | None = 0.1, **values: 
     return [row | values for row in training(cell(task, "highway", "dense", 10, **common), loss, rate=rate)]
 
 
-def frame(*trainings: list[Row]) -> pd.DataFrame:
+def frame(*trainings):
     return frame_of([one for rows in trainings for one in rows])
 
 
-def test_finals_are_trainings_of_this_protocol_at_a_tuned_rate_with_fresh_seeds() -> None:
+def test_finals_are_trainings_of_this_protocol_at_a_tuned_rate_with_fresh_seeds():
     table = finals(
         frame(
             final(0),
@@ -43,7 +37,7 @@ def test_finals_are_trainings_of_this_protocol_at_a_tuned_rate_with_fresh_seeds(
     assert "rate" not in json.loads(table["recipe"].iloc[0])
 
 
-def test_the_newest_rate_and_the_newest_run_of_a_seed_count() -> None:
+def test_the_newest_rate_and_the_newest_run_of_a_seed_count():
     table = finals(
         frame(
             final(0, rate=0.3),

@@ -1,11 +1,7 @@
 """``compare-my-block``: the check first, then the block and its ranks; one line where nothing can be compared."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,25 +12,24 @@ from highway_bench.cli.decide import comparison
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import engines
 from highway_bench.plan.settings import FRESH_SEEDS
-from highway_bench.studies.comparison.my_block import BlockComparison, ReferenceDisagrees, compare_my_block
+from highway_bench.studies.comparison.my_block import ReferenceDisagrees, compare_my_block
 from tests.comparison.conftest import FormulaEngine
 
 LOSSES = {"pre-norm": 0.1, "my-gate": 0.12}
-Compare = Callable[..., BlockComparison]
 
 
 @pytest.fixture
-def compare(my_gate: str, part: str, committed: Path, tmp_path: Path) -> Compare:
+def compare(my_gate, part, committed, tmp_path):
     """Compares the user's block by an engine; further words are options."""
 
-    def run(engine: FormulaEngine, file: str = my_gate, **options: Any) -> BlockComparison:
+    def run(engine, file=my_gate, **options):
         given = {"part": part, "rows": committed, "store": tmp_path / "mine.sqlite", "engine": engine} | options
         return compare_my_block(file, **given)
 
     return run
 
 
-def test_where_a_block_would_be(compare: Compare) -> None:
+def test_where_a_block_would_be(compare):
     trains = FormulaEngine(LOSSES)
     compared = compare(trains)
     assert compared.block == "my-gate · depth-aware"
@@ -55,29 +50,27 @@ def test_where_a_block_would_be(compare: Compare) -> None:
     assert again.cells == []  # all of it is in the store
 
 
-def test_a_block_stops_where_it_did_not_train(compare: Compare) -> None:
+def test_a_block_stops_where_it_did_not_train(compare):
     compared = compare(FormulaEngine(LOSSES | {"my-gate": 2.3}))
     assert {one.depth for one in compared.positions} == {1}
     assert len(compared.missing) == 2
 
 
 @pytest.mark.parametrize("loss", [0.13, float("inf")])
-def test_nothing_is_compared_where_pre_norm_disagrees(compare: Compare, loss: float) -> None:
+def test_nothing_is_compared_where_pre_norm_disagrees(compare, loss):
     trains = FormulaEngine({"pre-norm": loss, "my-gate": 0.1})
     with pytest.raises(ReferenceDisagrees, match="pre-norm in dense at depth 1"):
         compare(trains)
     assert {cell.block for cell in trains.cells} == {"pre-norm"}
 
 
-def test_no_depth_is_begun_after_the_time(compare: Compare) -> None:
+def test_no_depth_is_begun_after_the_time(compare):
     compared = compare(FormulaEngine(LOSSES), minutes=1e-9)
     assert (compared.positions, compared.exit_status) == ((), 3)
     assert "no time" in compared.missing[0]
 
 
-def test_bad_input_is_one_line_before_anything_is_trained(
-    compare: Compare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_input_is_one_line_before_anything_is_trained(compare, tmp_path, monkeypatch):
     nothing, empty = tmp_path / "nothing_in_it.py", tmp_path / "empty"
     nothing.write_text("")
     empty.mkdir()
@@ -90,18 +83,18 @@ def test_bad_input_is_one_line_before_anything_is_trained(
         ({"part": "seconds"}, "seconds"),
         ({"block": "highway"}, "block"),
         ({"rows": empty}, "empty"),
-        ({"file": str(nothing)}, "registers no block"),
+        ({"file": str(nothing)}, "no block"),
     ):
         with pytest.raises(BadInput, match=message):
             compare(trains, **options)
     monkeypatch.setattr("highway_bench.studies.comparison.finals.PROTOCOL", 99)
-    with pytest.raises(BadInput, match="has no rows of pre-norm of part 'tiny'"):
+    with pytest.raises(BadInput, match="part 'tiny'"):
         compare(trains)
     assert trains.cells == []
     assert not (tmp_path / "mine.sqlite").exists()
 
 
-def test_failed_trainings_are_named(compare: Compare) -> None:
+def test_failed_trainings_are_named(compare):
     with pytest.raises(ReferenceDisagrees, match="out of ideas"):
         compare(FormulaEngine(LOSSES, fails="pre-norm"))
     compared = compare(FormulaEngine(LOSSES, fails="my-gate"))
@@ -109,7 +102,7 @@ def test_failed_trainings_are_named(compare: Compare) -> None:
     assert "my-gate" in compared.missing[-1]
 
 
-def test_the_command(my_gate: str, part: str, committed: Path, tmp_path: Path) -> None:
+def test_the_command(my_gate, part, committed, tmp_path):
     options = {"part": part, "rows": committed, "store": tmp_path / "m.sqlite", "engine": "formula", "family": "dense"}
     words = ["compare-my-block", my_gate, *(f"--{name}={value}" for name, value in options.items())]
     engines.register("formula", lambda workers: FormulaEngine(LOSSES), module=__name__)
@@ -124,7 +117,7 @@ def test_the_command(my_gate: str, part: str, committed: Path, tmp_path: Path) -
     assert data["checks"][0]["ratio"]["low"] <= 1 <= data["checks"][0]["ratio"]["high"]
 
 
-def test_a_block_that_diverges_has_no_loss(compare: Compare, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_block_that_diverges_has_no_loss(compare, capsys):
     compared = compare(FormulaEngine(LOSSES | {"my-gate": float("inf")}), families=("dense",))
     show({}, comparison(compared, Path("mine.sqlite")), as_json=False)
     shown = capsys.readouterr().out

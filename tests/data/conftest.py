@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from itertools import count
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +13,7 @@ PATHS = (f"made/{number}" for number in count())  # loaded sets are kept by thei
 
 
 @pytest.fixture
-def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def nowhere(tmp_path, monkeypatch):
     """The cache's folder, which is empty; no folder of data is named."""
     monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -34,17 +32,17 @@ class Table(dict[str, list[Any]]):
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+def hub(monkeypatch):
     """Has the library hold these splits of columns; gives the path of their set."""
 
-    def hold(**splits: dict[str, list[Any]]) -> str:
-        def load_dataset(path: str, config: str | None, *, split: str) -> Table:
+    def hold(**splits):
+        def load_dataset(path, config, *, split):
             if split not in splits:
                 raise ValueError(f'Unknown split "{split}". Should be one of {list(splits)}.\nmore')
             return Table(splits[split])
 
         module = ModuleType("datasets")
-        module.load_dataset = load_dataset  # type: ignore[attr-defined]
+        module.load_dataset = load_dataset
         monkeypatch.setitem(sys.modules, "datasets", module)
         return next(PATHS)
 

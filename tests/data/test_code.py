@@ -1,10 +1,6 @@
 """Code: which files are its text, how they are split, and that the texts of two Pythons do not mix."""
 
-from __future__ import annotations
-
 import platform
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -25,14 +21,12 @@ from highway_bench.plan.selection import Selection
 from highway_bench.tasks.from_cell import pinned
 from tests.cells import cell
 
-MakeLibrary = Callable[..., Path]
-
 
 @pytest.fixture
-def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeLibrary:
+def library(tmp_path, monkeypatch):
     """Makes a small standard library, that of the running Python from then on."""
 
-    def make(name: str, *others: str) -> Path:
+    def make(name, *others):
         folder = tmp_path / name
         files = [*(f"module_{number}.py" for number in range(30)), *others]
         for number, file in enumerate(files):
@@ -49,7 +43,7 @@ CODE = cell(
 )
 
 
-def test_the_running_pythons_library() -> None:
+def test_the_running_pythons_library():
     text = standard_library()
     train, test = text.parts
     assert len(train) + len(test) <= MOST_BYTES
@@ -59,7 +53,7 @@ def test_the_running_pythons_library() -> None:
     assert {"inspect.py", "json/decoder.py"} <= {*text.train, *text.test}
 
 
-def test_what_is_no_part_of_the_library(library: MakeLibrary) -> None:
+def test_what_is_no_part_of_the_library(library):
     others = "site-packages/a.py", "test/b.py", "json/tests/c.py", "idlelib/idle_test/d.py", "__pycache__/e.py"
     folder = library("one", *others, "_sysconfigdata_x.py", "config-3/x.py", "json/tests.py", "notes.txt")
     (folder / "empty.py").write_text("")
@@ -73,15 +67,13 @@ def test_what_is_no_part_of_the_library(library: MakeLibrary) -> None:
 
 
 @pytest.mark.parametrize(("most", "taken"), [(0, ""), (1, "a"), (3, "ab"), (5, "bc"), (6, "abc")])
-def test_names_are_taken_in_a_fixed_order_while_they_fit(
-    most: int, taken: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_are_taken_in_a_fixed_order_while_they_fit(most, taken, monkeypatch):
     order = {b"b": 0, b"c": 1, b"a": 2}
     monkeypatch.setattr(_standard_library, "crc32", order.__getitem__)
     assert fitting({"a": 1, "b": 2, "c": 3}, most) == set(taken)
 
 
-def test_more_than_the_most_bytes(library: MakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_the_most_bytes(library, monkeypatch):
     folder = library("one")
     monkeypatch.setattr(_standard_library, "MOST_BYTES", 2_000)
     text = source_text(folder)
@@ -90,7 +82,7 @@ def test_more_than_the_most_bytes(library: MakeLibrary, monkeypatch: pytest.Monk
     source_text.cache_clear()
 
 
-def test_every_planned_cell_says_which_text_it_has(library: MakeLibrary) -> None:
+def test_every_planned_cell_says_which_text_it_has(library):
     library("one")
     words = {"task": ("trainability",), "block": ("plain",), "family": ("transformer",), "seq_len": (16,)}
     options = {"python": platform.python_version(), "digest": standard_library().digest}
@@ -99,7 +91,7 @@ def test_every_planned_cell_says_which_text_it_has(library: MakeLibrary) -> None
     assert [cell.recipe["dataset"] for cell in cells] == [options] * len(cells)
 
 
-def test_two_texts_do_not_mix(library: MakeLibrary) -> None:
+def test_two_texts_do_not_mix(library):
     library("one")
     first = pinned(CODE)
     library("two")
@@ -115,13 +107,13 @@ def test_two_texts_do_not_mix(library: MakeLibrary) -> None:
         make_dataset("code", python="3.1.4").load()
 
 
-def test_a_cell_that_does_not_say_which_text_it_has(library: MakeLibrary) -> None:
+def test_a_cell_that_does_not_say_which_text_it_has(library):
     library("one")
     with pytest.raises(BadInput, match="python and digest"):
         check_cells([CODE])
 
 
-def test_a_python_without_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_without_sources(tmp_path, monkeypatch):
     monkeypatch.setattr(_standard_library, "library_folder", lambda: tmp_path)
     dataset = make_dataset("code")
     assert str(tmp_path) in str(dataset.missing())

@@ -1,17 +1,11 @@
 """Images of digits: those of packages, IDX files, and MNIST, without a network and without the real files where that
 can be."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import struct
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
 from urllib.error import URLError
-from urllib.request import Request
 
 import numpy as np
 import pytest
@@ -31,7 +25,7 @@ LABELS = np.array([3, 1, 2], np.uint8)
 
 
 @pytest.fixture
-def small(nowhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def small(nowhere, tmp_path, monkeypatch):
     """The data folder, and an MNIST of three images a part in place of the real one."""
     sums = (md5_of(part) for part in (IMAGES, LABELS, IMAGES[:2], LABELS[:2]))
     monkeypatch.setattr(_mnist_files, "SUMS", dict(zip(SUMS, sums, strict=True)))
@@ -39,13 +33,13 @@ def small(nowhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return tmp_path
 
 
-def write_idx(array: np.ndarray, path: Path) -> None:
+def write_idx(array, path):
     path.parent.mkdir(parents=True, exist_ok=True)
     contents = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape) + array.tobytes()
     path.write_bytes(gzip.compress(contents) if path.suffix == ".gz" else contents)
 
 
-def write_small(folder: Path, name: str, *, transposed: bool = False) -> None:
+def write_small(folder, name, *, transposed=False):
     """Write the small MNIST; ``name`` has a place for the part, the kind and the number of axes."""
     for part, rows in (("train", 3), ("test" if "emnist" in name else "t10k", 2)):
         shown = IMAGES.swapaxes(1, 2) if transposed else IMAGES
@@ -53,7 +47,7 @@ def write_small(folder: Path, name: str, *, transposed: bool = False) -> None:
         write_idx(LABELS[:rows], folder / name.format(part, "labels", 1))
 
 
-def write_tables(folder: Path, *, header: bool, suffix: str = "") -> None:
+def write_tables(folder, *, header, suffix=""):
     for part, rows in (("train", 3), ("test", 2)):
         lines = [",".join(map(str, [LABELS[row], *IMAGES[row].flatten()])) for row in range(rows)]
         text = "\n".join(([",".join(["label", *(f"p{n}" for n in range(784))])] if header else []) + lines).encode()
@@ -72,7 +66,7 @@ def write_tables(folder: Path, *, header: bool, suffix: str = "") -> None:
         pytest.param(partial(write_tables, header=False, suffix=".gz"), id="csv.gz"),
     ],
 )
-def test_layouts_that_people_have(small: Path, write: Callable[[Path], None]) -> None:
+def test_layouts_that_people_have(small, write):
     write(small)
     train_images, train_labels, _, test_labels = read_mnist(find_mnist())
     assert np.array_equal(train_images, IMAGES)
@@ -80,7 +74,7 @@ def test_layouts_that_people_have(small: Path, write: Callable[[Path], None]) ->
     assert make_dataset("mnist").missing() is None
 
 
-def test_a_file_that_is_not_mnists_is_named(small: Path) -> None:
+def test_a_file_that_is_not_mnists_is_named(small):
     write_small(small, "emnist-mnist-{}-{}-idx{}-ubyte")
     write_idx(np.zeros((3, 28, 28), np.uint8), small / "emnist-mnist-train-images-idx3-ubyte")
     with pytest.raises(BadInput, match="emnist-mnist-train-images-idx3-ubyte"):
@@ -88,25 +82,25 @@ def test_a_file_that_is_not_mnists_is_named(small: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["1,2\n3,4,5\n", ""])
-def test_another_table_is_named(small: Path, text: str) -> None:
+def test_another_table_is_named(small, text):
     for part in ("train", "test"):
         (small / f"mnist_{part}.csv").write_text(text)
     with pytest.raises(BadInput, match=r"^.*mnist_train\.csv.*$"):
         read_mnist(find_mnist())
 
 
-def test_the_counts_that_chance_is_computed_from() -> None:
+def test_the_counts_that_chance_is_computed_from():
     if not (files := find_mnist()):
-        pytest.skip("no folder has MNIST's files")
+        pytest.skip("without MNIST's files")
     _, train_labels, _, test_labels = read_mnist(files)
     assert tuple(np.bincount(train_labels)) == TRAIN_COUNTS
     assert tuple(np.bincount(test_labels)) == TEST_COUNTS
 
 
-def test_without_files_and_network_one_line_says_what_to_do(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+def test_without_files_and_network_one_line_says_what_to_do(nowhere, monkeypatch):
+    asked = []
 
-    def fail(request: Request, **_: Any) -> None:
+    def fail(request, **_):
         asked.append(request.full_url)
         raise URLError("Name or service not known")
 
@@ -119,13 +113,13 @@ def test_without_files_and_network_one_line_says_what_to_do(nowhere: Path, monke
     assert "HIGHWAY_BENCH_DATA" in str(caught.value)
 
 
-def table(counts: tuple[int, ...], value: int) -> tuple[np.ndarray, np.ndarray]:
+def table(counts, value):
     """Made images, all of one value, with the given counts of digits; labels are strings, as OpenML's are."""
     labels = np.repeat(np.arange(10), counts)
     return np.full((len(labels), 784), value, np.uint8), labels.astype(str)
 
 
-def test_openmls_table_is_parted_into_training_and_test(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openmls_table_is_parted_into_training_and_test(nowhere, monkeypatch):
     images, labels = map(np.concatenate, zip(table(TRAIN_COUNTS, 0), table(TEST_COUNTS, 255), strict=True))
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda name, **_: (images, labels.astype(object)))
     train, test = _load.__wrapped__()
@@ -135,14 +129,14 @@ def test_openmls_table_is_parted_into_training_and_test(nowhere: Path, monkeypat
     assert tuple(torch.bincount(test.targets).tolist()) == TEST_COUNTS
 
 
-def test_another_table_is_refused(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_table_is_refused(nowhere, monkeypatch):
     images, labels = map(np.concatenate, zip(table(TEST_COUNTS, 255), table(TRAIN_COUNTS, 0), strict=True))
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda name, **_: (images, labels))
     with pytest.raises(BadInput, match="counts of digits"):
         fetch_openml_arrays(nowhere)
 
 
-def test_a_new_split_has_every_image_once() -> None:
+def test_a_new_split_has_every_image_once():
     digits = Split(torch.arange(40.0).reshape(40, 1, 1, 1), torch.arange(40))
     data = Data(Split(*(part[:30] for part in digits)), Split(*(part[30:] for part in digits)))
     drawn = resplit(data, 0.25, seed=1)
@@ -160,7 +154,7 @@ PACKED = gzip.compress(CONTENTS, mtime=0)  # the same bytes in every process: th
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "some-idx3-ubyte"
 
 
@@ -171,25 +165,25 @@ def path(tmp_path: Path) -> Path:
         (b"PNG!" + CONTENTS, "50 4e 47 21"),
         (b"\0\0\x0d" + CONTENTS[3:], "0x0d"),
         (CONTENTS[:9], "header"),
-        (CONTENTS[:-1], "24 bytes of data and it holds 23"),
-        (CONTENTS + b"\0", "24 bytes of data and it holds 25"),
+        (CONTENTS[:-1], "24 bytes.*23"),
+        (CONTENTS + b"\0", "24 bytes.*25"),
         (PACKED[:-9], "incomplete"),
         (PACKED[:-8] + bytes(8), "damaged"),
     ],
 )
-def test_a_bad_file_is_named_with_its_fault(path: Path, contents: bytes, fault: str) -> None:
+def test_a_bad_file_is_named_with_its_fault(path, contents, fault):
     path.write_bytes(contents)
     with pytest.raises(BadInput, match=f"^.*some-idx3-ubyte: .*{fault}.*$"):
         read_idx(path)
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read(tmp_path):
     with pytest.raises(BadInput, match="cannot be read"):
         read_idx(tmp_path)
 
 
 @given(cut=st.integers(0, 300), compressed=st.booleans())
-def test_wherever_a_file_is_cut(tmp_path_factory: pytest.TempPathFactory, cut: int, compressed: bool) -> None:
+def test_wherever_a_file_is_cut(tmp_path_factory, cut, compressed):
     whole = PACKED if compressed else CONTENTS
     path = tmp_path_factory.getbasetemp() / "cut"
     path.write_bytes(whole[:cut])
@@ -209,7 +203,7 @@ SPLITS = {  # SHA-256 of the images and labels, training then test: a change mak
 
 
 @pytest.mark.parametrize("name", SPLITS)
-def test_the_split_never_changes(name: str) -> None:
+def test_the_split_never_changes(name):
     train_items, test_items, sha256 = SPLITS[name]
     train, test = make_dataset(name).load()
     assert (len(train.targets), len(test.targets)) == (train_items, test_items)

@@ -1,49 +1,41 @@
 """Language: where the text comes from, its rows, its split, input that is no text, and the n-grams of its target."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from highway_bench.data import DataSet, make_dataset
+from highway_bench.data import make_dataset
 from highway_bench.data._next_byte import witten_bell_loss
 from highway_bench.data._texts import MOST_TEST_BYTES, split_text, text_parts
-from highway_bench.data.language import Language
 from highway_bench.errors import BadInput
 
 LINES = "".join(f"line {number} of a text\n" for number in range(40))
 
 
-def of_text(text: str, folder: Path, **options: Any) -> DataSet:
+def of_text(text, folder, **options):
     """The data set of a file with this text."""
     file = folder / "text.txt"
     file.write_bytes(text.encode())
     return make_dataset("language", path=str(file), **options)
 
 
-def text_of(dataset: DataSet) -> bytes:
+def text_of(dataset):
     """Both parts of the data set's text."""
-    assert isinstance(dataset, Language)
     return b"".join(text_parts(dataset.source))
 
 
 @pytest.fixture
-def reviews() -> DataSet:
+def reviews():
     dataset = make_dataset("language")
     if absent := dataset.missing():
         pytest.skip(absent)
     return dataset
 
 
-def test_every_byte_but_the_first_is_a_target_once(tmp_path: Path) -> None:
+def test_every_byte_but_the_first_is_a_target_once(tmp_path):
     dataset = of_text(LINES, tmp_path, length=7)
-    assert isinstance(dataset, Language)
     for part, split in zip(text_parts(dataset.source), dataset.load(), strict=True):
         used = len(split.inputs) * 7
         assert len(part) - 7 <= used < len(part)
@@ -63,27 +55,26 @@ def test_every_byte_but_the_first_is_a_target_once(tmp_path: Path) -> None:
         (b"a" * 20 * MOST_TEST_BYTES, MOST_TEST_BYTES),
     ],
 )
-def test_the_last_tenth_is_held_out_from_the_start_of_a_line(text: bytes, held_out: int) -> None:
+def test_the_last_tenth_is_held_out_from_the_start_of_a_line(text, held_out):
     train, test = split_text(text)
     assert len(test) == held_out
     assert train + test == text
 
 
-def test_no_line_of_the_reviews_is_in_both_parts(reviews: DataSet) -> None:
-    assert isinstance(reviews, Language)
+def test_no_line_of_the_reviews_is_in_both_parts(reviews):
     train, test = (set(part.split(b"\n")) for part in text_parts(reviews.source))
     assert train & test <= {b""}
     assert len(reviews.load().test.inputs) * reviews.length <= MOST_TEST_BYTES
 
 
-def test_a_repeated_text_and_an_empty_one_are_left_out(tmp_path: Path) -> None:
+def test_a_repeated_text_and_an_empty_one_are_left_out(tmp_path):
     for name, text in (("b/two", "second"), ("a", "first"), ("c", "first"), ("d", ""), (".hidden", "x"), (".g/y", "x")):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     assert text_of(make_dataset("language", path=str(tmp_path))) == b"first\nsecond"
 
 
-def test_a_set_of_the_hub(hub: Callable[..., str]) -> None:
+def test_a_set_of_the_hub(hub):
     path = hub(train={"words": ["one", "two", "one", "drei\ud800"]})
     assert text_of(make_dataset("language", hub=path, text_column="words")) == b"one\ntwo\ndrei?"
     path = hub(train={"words": ["one", None]})
@@ -93,19 +84,19 @@ def test_a_set_of_the_hub(hub: Callable[..., str]) -> None:
         make_dataset("language", hub=path).load()
 
 
-def test_reference_scores(tmp_path: Path) -> None:
+def test_reference_scores(tmp_path):
     dataset = of_text(LINES, tmp_path)
     assert dataset.reference_loss == witten_bell_loss(*split_text(LINES.encode()), 3)
     assert dataset.reference_loss < dataset.chance_loss < math.log(256)
 
 
 @pytest.mark.parametrize("text", ["", "x" * 100])
-def test_a_text_that_is_too_short(tmp_path: Path, text: str) -> None:
+def test_a_text_that_is_too_short(tmp_path, text):
     with pytest.raises(BadInput, match="too short"):
         of_text(text, tmp_path).load()
 
 
-def test_a_path_without_text(tmp_path: Path) -> None:
+def test_a_path_without_text(tmp_path):
     with pytest.raises(BadInput, match="none"):
         make_dataset("language", path=str(tmp_path / "none")).load()
     with pytest.raises(BadInput, match="no files"):
@@ -120,14 +111,14 @@ def test_a_path_without_text(tmp_path: Path) -> None:
 TRAIN = b"the cat sat on the mat, and the rat sat on that cat\n"
 
 
-def by_dictionaries(train: bytes, test: bytes, order: int) -> float:
+def by_dictionaries(train, test, order):
     """The mean loss of the model as its equation is written, one byte after the other."""
-    counts: dict[bytes, Counter[int]] = defaultdict(Counter)
+    counts = defaultdict(Counter)
     for n in range(1, order + 1):
         for end in range(n - 1, len(train)):
             counts[train[end - n + 1 : end]][train[end]] += 1
 
-    def chance(byte: int, before: bytes) -> float:
+    def chance(byte, before):
         shorter = chance(byte, before[1:]) if before else 1 / 256
         here = counts.get(before)
         return (here[byte] + len(here) * shorter) / (here.total() + len(here)) if here else shorter
@@ -137,15 +128,14 @@ def by_dictionaries(train: bytes, test: bytes, order: int) -> float:
 
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
 @pytest.mark.parametrize("test", [b"a", b"that hat sat", b"xyz the \xff", bytes(range(256))])
-def test_the_loss_is_that_of_dictionaries(test: bytes, order: int) -> None:
+def test_the_loss_is_that_of_dictionaries(test, order):
     assert witten_bell_loss(TRAIN, test, order) == pytest.approx(by_dictionaries(TRAIN, test, order), rel=1e-12)
 
 
 @pytest.mark.parametrize("train", [b"a", b"ab"])
-def test_a_training_text_may_be_shorter_than_the_order(train: bytes) -> None:
+def test_a_training_text_may_be_shorter_than_the_order(train):
     assert witten_bell_loss(train, b"abc", 4) == pytest.approx(by_dictionaries(train, b"abc", 4), rel=1e-12)
 
 
-def test_bits_per_byte_of_the_film_reviews(reviews: DataSet) -> None:
-    assert isinstance(reviews, Language)
+def test_bits_per_byte_of_the_film_reviews(reviews):
     assert witten_bell_loss(*text_parts(reviews.source), 3) / math.log(2) == pytest.approx(2.93, abs=0.005)

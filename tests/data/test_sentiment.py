@@ -1,23 +1,19 @@
 """The two rated corpora: fetched and damaged files, words, labels and split."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import io
 import subprocess
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from highway_bench.data import _texts as _texts
 from highway_bench.data import make_dataset, sentiment
-from highway_bench.data._texts import CORPORA, UNKNOWN, Corpus, Vocabulary, fetch_corpora, read_ratings, tokenise
+from highway_bench.data._texts import CORPORA, UNKNOWN, Vocabulary, fetch_corpora, read_ratings, tokenise
 from highway_bench.data.base import PADDING
 from highway_bench.errors import BadInput
 
@@ -28,7 +24,7 @@ TEXTS = {
 
 
 @pytest.fixture
-def corpora(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Corpus]:
+def corpora(nowhere, monkeypatch):
     """Two small corpora that stand in for the published ones; nothing is in the cache."""
     small = {
         name: dataclasses.replace(CORPORA[name], rows=2, size=len(text), sha256=hashlib.sha256(text).hexdigest())
@@ -39,7 +35,7 @@ def corpora(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Corpus]
 
 
 @pytest.fixture
-def distribution(corpora: dict[str, Corpus], monkeypatch: pytest.MonkeyPatch) -> bytes:
+def distribution(corpora, monkeypatch):
     """A source distribution of these corpora, built as the published one is."""
     inner = io.BytesIO()
     with tarfile.open(fileobj=inner, mode="w:gz") as archive:
@@ -55,11 +51,11 @@ def distribution(corpora: dict[str, Corpus], monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture
-def pip(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+def pip(monkeypatch):
     """Make pip deliver these bytes."""
 
-    def deliver(contents: bytes) -> None:
-        def run(command: list[str], **_: Any) -> None:
+    def deliver(contents):
+        def run(command, **_):
             assert command[1:4] == ["-m", "pip", "download"]
             assert command[command.index("--no-binary") + 1] == ":all:"
             requirement = Path(command[command.index("--requirement") + 1]).read_text()
@@ -71,9 +67,7 @@ def pip(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
     return deliver
 
 
-def test_fetched_files_are_the_published_ones_and_are_found(
-    corpora: dict[str, Corpus], distribution: bytes, pip: Callable[[bytes], None], nowhere: Path
-) -> None:
+def test_fetched_files_are_the_published_ones_and_are_found(corpora, distribution, pip, nowhere):
     pip(distribution)
     folder = fetch_corpora()
     assert folder == nowhere / "sentiment"
@@ -84,7 +78,7 @@ def test_fetched_files_are_the_published_ones_and_are_found(
     assert read_ratings(corpora["tweets"]) == [(0.25, "Nice £5"), (-3.0, "&lt;sigh&gt;")]
 
 
-def test_another_distribution_is_refused(distribution: bytes, pip: Callable[[bytes], None], tmp_path: Path) -> None:
+def test_another_distribution_is_refused(distribution, pip, tmp_path):
     pip(distribution[:-1])
     with pytest.raises(BadInput, match="SHA-256"):
         fetch_corpora(tmp_path / "here")
@@ -98,8 +92,8 @@ def test_another_distribution_is_refused(distribution: bytes, pip: Callable[[byt
         (subprocess.TimeoutExpired("pip", 300), "300 s"),
     ],
 )
-def test_a_pip_that_fails(error: Exception, fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def run(*_: Any, **__: Any) -> None:
+def test_a_pip_that_fails(error, fault, monkeypatch, tmp_path):
+    def run(*_, **__):
         raise error
 
     monkeypatch.setattr(subprocess, "run", run)
@@ -118,12 +112,12 @@ def test_a_pip_that_fails(error: Exception, fault: str, monkeypatch: pytest.Monk
     ],
 )
 def test_a_damaged_file_is_named(
-    damage: Callable[[bytes], bytes],
-    fault: str,
-    corpora: dict[str, Corpus],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+    damage,
+    fault,
+    corpora,
+    monkeypatch,
+    tmp_path,
+):
     monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(tmp_path))
     (tmp_path / "movie-reviews.tsv").write_bytes(damage(TEXTS["movie-reviews"]))
     with pytest.raises(BadInput, match=rf"movie-reviews\.tsv: .*{fault}"):
@@ -134,7 +128,7 @@ def test_a_damaged_file_is_named(
     ("name", "above", "below", "items", "commonest"),
     [("movie-reviews", 5242, 5326, (8452, 2114), 0.504), ("tweets", 2897, 1299, (3308, 828), 0.693)],
 )
-def test_the_real_files(name: str, above: int, below: int, items: tuple[int, int], commonest: float) -> None:
+def test_the_real_files(name, above, below, items, commonest):
     dataset = make_dataset("sentiment", corpus=name)
     if absent := dataset.missing():
         pytest.skip(absent)
@@ -161,18 +155,18 @@ def test_the_real_files(name: str, above: int, below: int, items: tuple[int, int
         (" \t ", []),
     ],
 )
-def test_tokens(text: str, words: list[str]) -> None:
+def test_tokens(text, words):
     assert tokenise(text) == words
 
 
-def test_ids_go_from_the_commonest_word_up() -> None:
+def test_ids_go_from_the_commonest_word_up():
     words = Vocabulary.of([["b", "a", "c"], ["b", "a"], ["d", "b"]], min_count=2)
     assert words.ids == {"b": 2, "a": 3}
     assert len(words) == 4
     assert Vocabulary.of([["b", "a"]], min_count=1).ids == {"a": 2, "b": 3}  # a tie goes by the alphabet
 
 
-def test_short_texts_are_padded_and_long_ones_cut_off() -> None:
+def test_short_texts_are_padded_and_long_ones_cut_off():
     words = Vocabulary.of([["b", "b", "a"]], min_count=1)
     ids = words.encode([["a"], ["b", "z", "a", "a"], []], length=3)
     assert ids.tolist() == [[3, PADDING, PADDING], [2, UNKNOWN, 3], [PADDING] * 3]
@@ -184,7 +178,7 @@ CACHED = (sentiment._texts, sentiment._vocabulary, sentiment._load)
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def made(monkeypatch):
     """Forty made reviews: ten bad, thirty good; then one rated 0 and one whose words came before."""
     ratings = [(-1.5 if number < 10 else 0.2, f"Film number{number} is one") for number in range(40)]
     ratings += [(0.0, "so so"), (-2.0, "film NUMBER20 is one")]
@@ -197,7 +191,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("made")
-def test_the_sign_of_the_rating_is_the_label() -> None:
+def test_the_sign_of_the_rating_is_the_label():
     dataset = make_dataset("sentiment", length=5)
     train, test = dataset.load()
     assert torch.bincount(train.targets).tolist() == [8, 24]
@@ -207,7 +201,7 @@ def test_the_sign_of_the_rating_is_the_label() -> None:
 
 
 @pytest.mark.usefixtures("made")
-def test_the_vocabulary_knows_the_training_part_only() -> None:
+def test_the_vocabulary_knows_the_training_part_only():
     common = make_dataset("sentiment", length=5)
     assert common.vocabulary == 2 + 3  # film, is, one; every number occurs once
     train, test = common.load()

@@ -1,10 +1,6 @@
 """Text sets of a hub, with labels."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -15,7 +11,7 @@ TRAIN = {"text": ["I like it", "I do not like it", "I do"], "label": ["pos", "ne
 TEST = {"text": ["like it", "no not"], "label": ["pos", "neg"]}
 
 
-def test_texts_and_labels_become_ids(hub: Callable[..., str]) -> None:
+def test_texts_and_labels_become_ids(hub):
     dataset = make_dataset("text", path=hub(train=TRAIN, test=TEST), length=4, min_count=1)
     train, test = dataset.load()
     assert train.inputs.tolist() == [[2, 5, 4, 0], [2, 3, 6, 5], [2, 3, 0, 0]]  # i, do, it, like, not
@@ -38,14 +34,12 @@ def test_texts_and_labels_become_ids(hub: Callable[..., str]) -> None:
         ({"train": {"text": [], "label": []}, "test": TEST}, {}, "empty"),
     ],
 )
-def test_what_cannot_be_used_is_one_line(
-    hub: Callable[..., str], splits: dict[str, Any], options: dict[str, str], fault: str
-) -> None:
+def test_what_cannot_be_used_is_one_line(hub, splits, options, fault):
     with pytest.raises(BadInput, match=fault):
         make_dataset("text", path=hub(**splits), **options).load()
 
 
-def test_without_the_library_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(BadInput, match=r"pip install highway-bench\[text\]$"):
         make_dataset("text", path="made/none").load()

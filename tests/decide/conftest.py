@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from highway_bench.cell import Cell
-from highway_bench.studies.decide.candidate import Candidate, TrainingEnd, Trainings
-from highway_bench.studies.decide.language import LanguageProtocol, language
+from highway_bench.studies.decide.candidate import Candidate, Trainings
+from highway_bench.studies.decide.language import language
 from highway_bench.studies.decide.part import Protocol
 from highway_bench.studies.decide.rounds import Trainer, rounds
-from tests.inline_engine import InlineEngine
+from tests.inline_engine import InlineEngine, cell_of
 
-TEMPLATE = Cell(
-    task="trainability",
-    block="plain",
-    family="dense",
-    depth=1,
-    width=8,
-    nominal_width=8,
-    batch_size=32,
-    dataset="digits",
-    recipe={"optimiser": "sgd", "steps": 4},
-)
+TEMPLATE = cell_of("trainability", batch_size=32, dataset="digits", recipe={"optimiser": "sgd", "steps": 4})
 TINY = Protocol("tiny", (Candidate(TEMPLATE, (1,), (0.3, 0.1, 0.03)),))
 
 
@@ -38,7 +26,7 @@ class TrainedPart(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def trained_part(tmp_path_factory: pytest.TempPathFactory) -> TrainedPart:
+def trained_part(tmp_path_factory):
     folder, numbers = tmp_path_factory.mktemp("decide"), []
     store = folder / "s.sqlite"
     trainer = Trainer(store, InlineEngine(folder), on_round=lambda number, cells: numbers.append(len(cells)))
@@ -46,14 +34,14 @@ def trained_part(tmp_path_factory: pytest.TempPathFactory) -> TrainedPart:
 
 
 @pytest.fixture(scope="session")
-def part() -> LanguageProtocol:
+def part():
     return language()
 
 
-def trained(one: Candidate | Protocol, ends: Callable[[Cell], TrainingEnd]) -> dict[Cell, TrainingEnd]:
+def trained(one, ends):
     """All trainings of a candidate or part whose cells end so, in rounds none of which has a cell of another."""
 
-    def measure(cells: list[Cell]) -> dict[Cell, TrainingEnd]:
+    def measure(cells):
         return {cell: ends(cell) for cell in cells}
 
     found = rounds(one.pending, measure)

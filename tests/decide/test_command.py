@@ -1,9 +1,5 @@
 """``highway-bench decide``: its exit status."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from typer.testing import CliRunner
 
@@ -15,9 +11,7 @@ from tests.decide.conftest import TINY
 
 
 @pytest.mark.parametrize("fails", ["", "plain"])
-def test_a_failed_training_is_named_and_gives_status_1(
-    fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_training_is_named_and_gives_status_1(fails, tmp_path, monkeypatch):
     monkeypatch.setitem(protocol.PARTS, "tiny", lambda: TINY)
     engines.register("formula", lambda workers: FormulaEngine(fails=fails), module=__name__)
     try:

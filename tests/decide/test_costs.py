@@ -1,13 +1,7 @@
 """Costs: which cells are measured, and that the answer's table finds them next to the trainings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
-
-from highway_bench.cell import Cell
 from highway_bench.frames.results import open_results
 from highway_bench.measure.roofline import Roofline
 from highway_bench.report.choice.table import wide_table
@@ -21,12 +15,12 @@ from tests.decide.conftest import TEMPLATE
 from tests.inline_engine import InlineEngine
 
 
-def size_of(cell: Cell) -> str:
+def size_of(cell):
     start = (cell.family, cell.family_options, cell.block, cell.start)
     return str((*start, cell.width, cell.nominal_width, cell.batch_size))
 
 
-def test_every_start_is_measured_once_a_depth_at_the_sizes_of_its_trainings() -> None:
+def test_every_start_is_measured_once_a_depth_at_the_sizes_of_its_trainings():
     cells = costs().pending({})
     assert len(set(cells)) == len(cells)
     trained = {
@@ -46,7 +40,7 @@ def test_every_start_is_measured_once_a_depth_at_the_sizes_of_its_trainings() ->
     assert {cell.family for cell in costs().only(["conv"]).pending({})} == {"conv"}
 
 
-def test_the_answer_has_the_costs_of_what_was_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_answer_has_the_costs_of_what_was_trained(tmp_path, monkeypatch):
     timing = {"seconds": 0, "samples": 2, "processes": 1, "precision": 1.0, "limit": 0}
     monkeypatch.setattr("highway_bench.studies.decide.protocol.TIMING", timing)
     monkeypatch.setattr("highway_bench.tasks.throughput.measure_roofline", lambda *at: Roofline(*at, 1e9, 1e9, 1e9))

@@ -1,35 +1,29 @@
 """The longer parts: which runs they have, in which order, and that each ends."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.studies.decide import evidence
 from highway_bench.studies.decide.candidate import REFERENCE, TrainingEnd
-from highway_bench.studies.decide.evidence import RankedProtocol
 from highway_bench.studies.decide.protocol import PARTS
 
 NAMES = ("resnet", "long", "code", "new", "deep", "mnist", "wide")
 
 
-def part_of(name: str) -> RankedProtocol:
+def part_of(name):
     if name == "mnist" and make_dataset("mnist").missing():
         pytest.skip("MNIST is missing")
-    part = PARTS[name]()
-    assert isinstance(part, RankedProtocol)
-    return part
+    return PARTS[name]()
 
 
-def fresh(cells: list[Cell]) -> list[Cell]:
+def fresh(cells):
     return [cell for cell in cells if cell.trial is None]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_part_tries_every_start_and_ends(name: str) -> None:
+def test_each_part_tries_every_start_and_ends(name):
     part = part_of(name)
     cells = part.usual_cells()
     assert len(cells) == len(set(cells))
@@ -42,7 +36,7 @@ def test_each_part_tries_every_start_and_ends(name: str) -> None:
     assert {depth for one in part.candidates for depth in one.depths} == depths
 
 
-def test_the_better_start_goes_on() -> None:
+def test_the_better_start_goes_on():
     part, trainings = evidence.wide(), {}
     while new := part.pending(trainings):
         for cell in new:

@@ -1,33 +1,28 @@
 """The language part: which candidates go on, and what they train."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.studies.decide.candidate import TUNING_SEEDS, TrainingEnd
-from highway_bench.studies.decide.language import DEEP, SHALLOW, WIDER, WIDER_SEEDS, WIDTH, LanguageProtocol
+from highway_bench.studies.decide.language import DEEP, SHALLOW, WIDER, WIDER_SEEDS, WIDTH
 from tests.decide.conftest import trained
 
 BETTER = ("keel", "mhc", "rezero", "highway", "parallel", "deepnorm")  # by rank; the last one is not among the leaders
 
 
-def loss(cell: Cell) -> float:
+def loss(cell):
     """A loss that is lowest at 0.003, and at the depth-aware start."""
     rank = BETTER.index(cell.block) if cell.block in BETTER else 20
     return 1.0 + 0.01 * rank + (0.003 if cell.start == "published" else 0.0) + abs(cell.recipe["rate"] - 0.003)
 
 
 @pytest.fixture(scope="module")
-def trainings(part: LanguageProtocol) -> dict[Cell, TrainingEnd]:
+def trainings(part):
     return trained(part, lambda cell: TrainingEnd(loss(cell), True))
 
 
-def test_every_start_is_tried_and_the_better_one_goes_on(
-    part: LanguageProtocol, trainings: dict[Cell, TrainingEnd]
-) -> None:
+def test_every_start_is_tried_and_the_better_one_goes_on(part, trainings):
     seeds = Counter(
         (cell.block, cell.start, cell.seed)
         for cell in trainings
@@ -40,7 +35,7 @@ def test_every_start_is_tried_and_the_better_one_goes_on(
     assert ("highway", "published", TUNING_SEEDS[1]) not in seeds
 
 
-def test_the_smaller_depth_is_decided_before_the_greater_one_begins(trainings: dict[Cell, TrainingEnd]) -> None:
+def test_the_smaller_depth_is_decided_before_the_greater_one_begins(trainings):
     order = [(cell.depth, cell.nominal_width, cell.seed in TUNING_SEEDS) for cell in trainings]
     stages = list(dict.fromkeys(order))
     assert stages == [
@@ -54,7 +49,7 @@ def test_the_smaller_depth_is_decided_before_the_greater_one_begins(trainings: d
     assert {cell.recipe["rate"] for cell in deep} == {0.003, 0.001}
 
 
-def test_the_best_and_pre_norm_train_with_fresh_seeds(trainings: dict[Cell, TrainingEnd]) -> None:
+def test_the_best_and_pre_norm_train_with_fresh_seeds(trainings):
     finals = Counter((cell.block, cell.depth) for cell in trainings if cell.seed < 100 and cell.nominal_width < WIDER)
     expected = {"pre-norm", *BETTER[:5]}
     assert finals == {(block, SHALLOW): 10 for block in expected} | {(block, DEEP): 5 for block in expected}
@@ -63,7 +58,7 @@ def test_the_best_and_pre_norm_train_with_fresh_seeds(trainings: dict[Cell, Trai
     assert all(cell.width > 64 for cell in trainings if cell.nominal_width == WIDER)
 
 
-def test_a_block_that_always_diverges_is_tried_and_left(part: LanguageProtocol) -> None:
+def test_a_block_that_always_diverges_is_tried_and_left(part):
     trainings = trained(part, lambda cell: TrainingEnd(None if cell.block == "mhc" else loss(cell), True))
     assert not [cell for cell in trainings if cell.block == "mhc" and cell.seed < 100]
     assert {cell.depth for cell in trainings if cell.block == "mhc"} == {SHALLOW, DEEP}

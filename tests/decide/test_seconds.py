@@ -1,42 +1,40 @@
 """Equal seconds: which blocks are compared, and how many steps each may take."""
 
-from __future__ import annotations
-
 import json
 
 import pandas as pd
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.runner import Summary
 from highway_bench.measure.statistics import IntervalEstimate
 from highway_bench.plan.plan import RunResult
 from highway_bench.studies.decide.candidate import TrainingEnd
-from highway_bench.studies.decide.language import DEEP, LanguageProtocol, equal_seconds, step_ratios, timing_cells
+from highway_bench.studies.decide.language import DEEP, equal_seconds, step_ratios, timing_cells
 from highway_bench.tasks import tasks
 from tests.decide.conftest import trained
+from tests.inline_engine import cell_of
 
 LOSSES = {"keel": 0.9, "mhc": 0.901, "rezero": 0.95, "parallel": 0.96}
 
 
 @pytest.fixture(scope="module")
-def trainings(part: LanguageProtocol) -> dict[Cell, TrainingEnd]:
-    def ends(cell: Cell) -> TrainingEnd:
+def trainings(part):
+    def ends(cell):
         noise = 1e-3 * (cell.seed * (3 + len(cell.block)) % 5)
         return TrainingEnd(LOSSES.get(cell.block, 1.0) + abs(cell.recipe["rate"] - 0.003) + noise, True)
 
     return trained(part, ends)
 
 
-def ratio(value: float, width: float = 0.01) -> IntervalEstimate:
+def ratio(value, width=0.01):
     return IntervalEstimate(value, value / (1 + width), value * (1 + width), 5)
 
 
 RATIOS = {"keel": ratio(1.25), "mhc": ratio(2.0), "rezero": ratio(0.8), "parallel": ratio(0.9)}
 
 
-def test_leaders_and_the_best_faster_block(part: LanguageProtocol, trainings: dict[Cell, TrainingEnd]) -> None:
+def test_leaders_and_the_best_faster_block(part, trainings):
     chosen = equal_seconds(part, trainings, RATIOS)
     steps = {one.template.block: one.template.recipe["steps"] for one in chosen.candidates}
     assert steps == {"keel": 1_200, "mhc": 750, "rezero": 1_875}
@@ -47,15 +45,13 @@ def test_leaders_and_the_best_faster_block(part: LanguageProtocol, trainings: di
 
 
 @pytest.mark.parametrize("keel", [None, ratio(1.25, 0.06)], ids=["not timed", "wide"])
-def test_a_leader_whose_ratio_is_not_known_has_no_steps(
-    part: LanguageProtocol, trainings: dict[Cell, TrainingEnd], keel: IntervalEstimate | None
-) -> None:
+def test_a_leader_whose_ratio_is_not_known_has_no_steps(part, trainings, keel):
     timed = {name: one for name, one in (RATIOS | {"keel": keel}).items() if one is not None}
     with pytest.raises(BadInput, match="keel"):
         equal_seconds(part, trainings, timed)
 
 
-def test_all_steps_are_timed_in_turn(part: LanguageProtocol, trainings: dict[Cell, TrainingEnd]) -> None:
+def test_all_steps_are_timed_in_turn(part, trainings):
     cells = timing_cells(part, trainings)
     assert set(cells) == {one.template.block for one in part.candidates}
     throughput = tasks.get("throughput")
@@ -64,11 +60,8 @@ def test_all_steps_are_timed_in_turn(part: LanguageProtocol, trainings: dict[Cel
         throughput.check(cell)
 
 
-def test_ratios_come_from_common_rounds_of_steps_that_were_timed() -> None:
-    cells = {
-        name: Cell(task="throughput", block=name, family="dense", depth=1, width=8, nominal_width=8)
-        for name in ("pre-norm", "keel", "mhc", "rezero")
-    }
+def test_ratios_come_from_common_rounds_of_steps_that_were_timed():
+    cells = {name: cell_of("throughput", block=name) for name in ("pre-norm", "keel", "mhc", "rezero")}
     rows = pd.DataFrame(
         [
             {

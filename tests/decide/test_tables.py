@@ -1,9 +1,6 @@
 """The tables of what a store has: ladders by family, contrasts, widths."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -25,13 +22,10 @@ from highway_bench.studies.decide.tables import (
     width_shown,
 )
 from highway_bench.success.ladder import TOO_FEW_SEEDS
-from tests.decide.conftest import TrainedPart
 from tests.rows import cell, frame_of, training
 
 
-def run(
-    block: str, seed: int, bits: float, *, depth: int = 6, width: int = 64, steps: int = 1_500
-) -> dict[str, object]:
+def run(block, seed, bits, *, depth=6, width=64, steps=1_500):
     return {
         "block": block,
         "seed": seed,
@@ -57,7 +51,7 @@ RUNS = pd.DataFrame(
 )
 
 
-def test_contrasts_of_equal_steps_and_of_equal_seconds() -> None:
+def test_contrasts_of_equal_steps_and_of_equal_seconds():
     table = contrast_table(RUNS)
     narrow = table[table["nominal_width"] == 64].set_index(["block", "steps"])
     assert narrow["verdict"].to_dict() == {
@@ -69,7 +63,7 @@ def test_contrasts_of_equal_steps_and_of_equal_seconds() -> None:
     assert narrow.loc[("keel", 1_200), "pairs"] == 5
 
 
-def test_a_connection_of_which_a_seed_diverged_is_unstable() -> None:
+def test_a_connection_of_which_a_seed_diverged_is_unstable():
     """It has no place in the order of the widths either, nor a difference from one seed."""
     diverged = [run("keel", 10, math.nan), run("keel", 3, math.nan, width=128), run("gru-gate", 0, 2.0, width=128)]
     diverged += [run("gru-gate", seed, math.nan, width=128) for seed in (1, 2)]
@@ -83,7 +77,7 @@ def test_a_connection_of_which_a_seed_diverged_is_unstable() -> None:
     assert "keel" in {row[0] for row in width_shown(deeper).entries}
 
 
-def test_nothing_is_better_than_a_reference_that_diverged_at_a_seed() -> None:
+def test_nothing_is_better_than_a_reference_that_diverged_at_a_seed():
     diverged = pd.DataFrame([run("pre-norm · depth-aware", 10, math.nan)])
     table = contrast_table(pd.concat([RUNS, diverged])).set_index(["nominal_width", "block", "steps"])
     assert table.loc[(64, "keel", 1_500), "verdict"] == UNSTABLE_REFERENCE
@@ -96,13 +90,13 @@ def test_nothing_is_better_than_a_reference_that_diverged_at_a_seed() -> None:
         assert contrast_shown(every).entries
 
 
-def test_a_run_that_failed_is_no_run_of_a_contrast() -> None:
+def test_a_run_that_failed_is_no_run_of_a_contrast():
     failed = RUNS.assign(status=RUNS["status"].mask((RUNS["block"] == "keel") & (RUNS["seed"] > 6), "timeout"))
     table = contrast_table(failed).set_index(["nominal_width", "block", "steps"])
     assert tuple(table.loc[(64, "keel", 1_500), ["runs", "diverged", "pairs"]]) == (7, 0, 7)
 
 
-def test_a_tuning_run_that_diverged_counts() -> None:
+def test_a_tuning_run_that_diverged_counts():
     tries = [(0.03, 0, 1.0), (0.03, 1, math.nan), (0.01, 0, 1.7), (0.01, 1, 1.8), (0.003, 0, 1.9)]
     trials = pd.DataFrame(
         [run("keel", seed, loss) | {"rate": rate, "final_loss": loss} for rate, seed, loss in tries]
@@ -116,7 +110,7 @@ def test_a_tuning_run_that_diverged_counts() -> None:
     ]
 
 
-def test_published_results_next_to_ours() -> None:
+def test_published_results_next_to_ours():
     shown = published_shown(contrast_table(RUNS))
     assert [row[:4] for row in shown.entries] == [
         (block, *one) for block, all_of in PUBLISHED.items() for one in all_of
@@ -129,7 +123,7 @@ def test_published_results_next_to_ours() -> None:
     assert {row[4] for row in published_shown(pd.DataFrame()).entries} == {"not measured"}
 
 
-def test_the_ladder_names_the_start_of_a_block_that_has_one() -> None:
+def test_the_ladder_names_the_start_of_a_block_that_has_one():
     rows = [
         one | {"start": start, "digest": f"{block} {start}"}
         for block, start in (("rezero", "published"), ("highway", "published"), ("highway", "depth-aware"))
@@ -140,7 +134,7 @@ def test_the_ladder_names_the_start_of_a_block_that_has_one() -> None:
         ("rezero", "published"), ("highway", "published"), ("highway", "depth-aware")}  # fmt: skip
 
 
-def test_the_tables_of_a_store(trained_part: TrainedPart, tmp_path: Path) -> None:
+def test_the_tables_of_a_store(trained_part, tmp_path):
     written, path = tables(open_results(trained_part.store)), tmp_path / "decide.md"
     write_tables(written, path)
     assert "| dense | 1 | 8 | plain | default |" in path.read_text(encoding="utf-8")  # these cells name no start

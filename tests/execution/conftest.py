@@ -1,20 +1,14 @@
 """Fixtures of the runner's tests: the fake tasks, a store, and cells whose recipe says what their task does."""
 
-from __future__ import annotations
-
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from highway_bench.cell import Cell
-from highway_bench.execution.job import CellResult, Job
-from highway_bench.execution.runner import Summary, run_cells
-from highway_bench.provenance import Identity
+from highway_bench.execution.job import CellResult
+from highway_bench.execution.runner import run_cells
 from highway_bench.results import Status, Store
 from highway_bench.tasks import tasks
 from highway_bench.tasks.measurement import Measurement
@@ -24,7 +18,7 @@ FOLDER = Path(__file__).parent
 
 
 @contextmanager
-def imported(*plugins: str) -> Iterator[None]:
+def imported(*plugins):
     """Within it, the tasks of ``plugins`` are registered."""
     for name in plugins:
         importlib.import_module(name)
@@ -37,7 +31,7 @@ def imported(*plugins: str) -> Iterator[None]:
 
 
 @pytest.fixture
-def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def fakes(monkeypatch):
     """The plug-in with the fake tasks: importable here and in workers, and unregistered afterwards."""
     monkeypatch.syspath_prepend(str(FOLDER))
     with imported("runner_fakes"):
@@ -45,19 +39,19 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path):
     with Store(tmp_path / "store.sqlite") as opened:
         yield opened
 
 
 @pytest.fixture
-def run(fakes: str, store: Store, tmp_path: Path) -> Callable[..., Summary]:
+def run(fakes, store, tmp_path):
     """Runs cells of the fake tasks into the store in this process; given ``workers``, in so many of the local engine.
 
     In workers run the cells that may end a process, and those whose worker matters.
     """
 
-    def call(cells: Iterable[Cell], **options: Any) -> Summary:
+    def call(cells, **options):
         engine = "local" if "workers" in options else InlineEngine(tmp_path)
         return run_cells(cells, **{"store": store, "plugins": [fakes], "engine": engine} | options)
 
@@ -65,36 +59,34 @@ def run(fakes: str, store: Store, tmp_path: Path) -> Callable[..., Summary]:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     path = tmp_path / "log.txt"
     path.touch()
     return path
 
 
 @pytest.fixture
-def cell(log: Path) -> Callable[..., Cell]:
+def cell(log):
     """Builds a cell of a fake task; further keywords are words of its recipe."""
 
-    def make(
-        do: str = "measure", *, task: str = "fake", block: str = "plain", depth: int = 1, seed: int = 0, **recipe: Any
-    ) -> Cell:
+    def make(do="measure", *, task="fake", block="plain", depth=1, seed=0, **recipe):
         return cell_of(task, block=block, depth=depth, seed=seed, recipe={"do": do, "log": str(log), **recipe})
 
     return make
 
 
 @pytest.fixture
-def job(fakes: str) -> Callable[..., Job]:
+def job(fakes):
     """Builds a job of cells of the fake tasks; keywords change its fields."""
     return lambda *cells, **changes: job_of(*cells, **{"plugins": (fakes,)} | changes)
 
 
 @pytest.fixture
-def elsewhere() -> Callable[[Identity], FakeEngine]:
+def elsewhere():
     """Builds an engine whose workers run on another machine, and measure a loss of 1."""
     loss = Measurement(metric="loss", value=1.0)
 
-    def on(machine: Identity) -> FakeEngine:
+    def on(machine):
         return FakeEngine(
             lambda index: CellResult(index=index, status=Status.OK, measurements=(loss,), identity=machine)
         )

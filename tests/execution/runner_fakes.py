@@ -10,7 +10,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -101,76 +101,76 @@ class FakeSearch(Fake):
         return cell if cell.trial is not None else cell.but(recipe={**cell.recipe, "rate": min(scored)[1]})
 
 
-def log(cell: Cell) -> None:
+def log(cell):
     """Append a line to the recipe's log: one write, so that lines of several processes do not mix."""
     line = f"{cell.block} {cell.depth} {cell.seed} {cell.trial} {cell.recipe.get('rate')} {os.getpid()}\n"
     with Path(cell.recipe["log"]).open("a", encoding="utf-8") as out:
         out.write(line)
 
 
-def measured(cell: Cell) -> list[Measurement]:
+def measured(cell):
     time = Measurement(metric="time", value=2.0, low=1.0, high=3.0, samples=[1.0, 2.0, 3.0])
     return [time, loss_of(cell.recipe.get("loss", 0.5))]
 
 
-def loss_of(value: object, **words: object) -> Measurement:
-    return Measurement(metric="loss", value=value, **words)  # type: ignore[arg-type]
+def loss_of(value, **words):
+    return Measurement(metric="loss", value=value, **words)
 
 
-def raised(error: BaseException) -> None:
+def raised(error):
     raise error
 
 
-def value(cell: Cell) -> list[Measurement]:
+def value(cell):
     """The number in the module of the cell's family."""
     return [loss_of(importlib.import_module(cell.family.partition(":")[0]).VALUE)]
 
 
-def edit(cell: Cell) -> list[Measurement]:
+def edit(cell):
     """As ``value``; the module's file is replaced or removed after the import."""
     found, path = value(cell), Path(cell.recipe["file"])
     path.unlink() if cell.recipe["edit"] is None else path.write_text(cell.recipe["edit"], encoding="utf-8")
     return found
 
 
-def crash_later(cell: Cell) -> None:
+def crash_later(cell):
     """Once the recipe's file is there."""
     if Path(cell.recipe["file"]).exists():
         os._exit(3)
 
 
-def printing(cell: Cell) -> None:
+def printing(cell):
     """Megabytes on both streams."""
     for stream in (sys.stdout, sys.stderr):
         stream.write("x" * 2**20 * cell.recipe["megabytes"] + "\n")
 
 
-def memory_of_its_cgroup(cell: Cell) -> None:
+def memory_of_its_cgroup(cell):
     """Take more memory than the recipe's memory cgroup allows; only this process is in it."""
     Path(cell.recipe["cgroup"], "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
     taken = bytearray(cell.recipe["bytes"])
     taken[::4096] = b"x" * len(taken[::4096])
 
 
-def deaf(cell: Cell) -> None:
+def deaf(cell):
     """Hang, and ignore the signal that asks the process to end."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(60)
 
 
-def break_gpu(cell: Cell) -> None:
+def break_gpu(cell):
     """Fail as a kernel's assertion does: every later call of CUDA fails too."""
 
-    def broken() -> None:
+    def broken():
         raise RuntimeError("CUDA error: device-side assert triggered")
 
     identity()  # which reads torch's version, before the stand-in
     cuda = SimpleNamespace(is_initialized=lambda: True, synchronize=broken, empty_cache=broken)
-    sys.modules["torch"] = SimpleNamespace(OutOfMemoryError=MemoryError, cuda=cuda)  # type: ignore[assignment]
+    sys.modules["torch"] = SimpleNamespace(OutOfMemoryError=MemoryError, cuda=cuda)
     broken()
 
 
-def cuda_memory(cell: Cell) -> None:
+def cuda_memory(cell):
     """Fail as torch does where a GPU refuses memory; with the word ``allocate``, on a GPU itself."""
     import torch
 
@@ -179,14 +179,14 @@ def cuda_memory(cell: Cell) -> None:
     raise torch.OutOfMemoryError("Allocation on device 0 would exceed allowed memory.\nof 2 GiB")
 
 
-def on_cuda(cell: Cell) -> list[Measurement]:
+def on_cuda(cell):
     """A sum on the GPU."""
     import torch
 
     return [loss_of(torch.ones(1000, device="cuda").sum().item())]
 
 
-def crowded(cell: Cell) -> None:
+def crowded(cell):
     """Run out of memory the first time."""
     tried = Path(f"{cell.recipe['log']}-{cell.seed}")
     if not tried.exists():
@@ -196,7 +196,7 @@ def crowded(cell: Cell) -> None:
     time.sleep(0.05)
 
 
-def on_gpu(cell: Cell) -> list[Measurement]:
+def on_gpu(cell):
     """The number of the one GPU that it may use; samples are begin, end and the cores that it may use."""
     began = time.monotonic()
     time.sleep(0.3)
@@ -205,7 +205,7 @@ def on_gpu(cell: Cell) -> list[Measurement]:
 
 
 # What a cell does, and its measurements; ``measured`` where these are ``None``.
-ACTIONS: dict[str, Callable[[Cell], list[Measurement] | None]] = {
+ACTIONS = {
     "measure": measured,
     "short": lambda cell: time.sleep(0.05),
     "value": value,

@@ -1,45 +1,35 @@
 """Faults of cells, workers and disk: each costs its cell alone, and the run goes on."""
 
-from __future__ import annotations
-
 import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.execution import failure as failing
 from highway_bench.execution.engines import local
 from highway_bench.execution.engines.local import LocalEngine
 from highway_bench.execution.failure import death, failure, oom_kills
-from highway_bench.execution.runner import Summary
 from highway_bench.provenance import free_memory as cgroups
-from highway_bench.results import Store
 from highway_bench.results.schema import Status
-
-MakeCell = Callable[..., Cell]
-Run = Callable[..., Summary]
 
 MEMORY_CGROUPS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))  # of version 1, of version 2
 LIMITS = {"memory.limit_in_bytes": 2**28, "memory.max": 2**28, "memory.swap.max": 0}
 
 
-def endings(store: Store) -> dict[int, tuple[str, str | None]]:
+def endings(store):
     return {row["depth"]: (row["status"], row["message"]) for row in store.rows(metric="loss")}
 
 
 ENDS = {
     "diverge": ("diverged", "at step 3"),
     "skip": ("skipped", "makes no sense"),
-    "raise": ("failed", "RuntimeError: shapes do not fit (runner_fakes.py, line"),
+    "raise": ("failed", "(runner_fakes.py, line"),
     "bad-input": ("failed", "no such width"),
     "memory": ("oom", "MemoryError"),
-    "allocator": ("oom", "RuntimeError: DefaultCPUAllocator: can't allocate memory"),
+    "allocator": ("oom", "DefaultCPUAllocator"),
     "address-space": ("oom", "MemoryError"),
     "leave": ("failed", "SystemExit: 4"),
     "interrupt": ("failed", "KeyboardInterrupt"),
@@ -49,18 +39,18 @@ ENDS = {
     "kill": ("crashed", "signal 9 (SIGKILL)"),
     "segmentation-fault": ("crashed", "signal 11 (SIGSEGV)"),
     "abort": ("crashed", "signal 6 (SIGABRT)"),
-    "hang": ("timeout", "stopped after 1 s"),
-    "stop": ("timeout", "stopped after 1 s"),
-    "deaf": ("timeout", "stopped after 1 s"),
-    "undeclared": ("failed", "'speed', which it does not declare"),
-    "twice": ("failed", "two values for one metric"),
-    "nothing": ("failed", "measured nothing"),
+    "hang": ("timeout", "1 s"),
+    "stop": ("timeout", "1 s"),
+    "deaf": ("timeout", "1 s"),
+    "undeclared": ("failed", "'speed'"),
+    "twice": ("failed", "two values"),
+    "nothing": ("failed", "nothing"),
     "odd-value": ("failed", "TypeError: "),
-    "odd-message": ("failed", "in the worker: UnicodeEncodeError: "),
+    "odd-message": ("failed", "UnicodeEncodeError"),
 }
 
 
-def test_each_fault_costs_its_cell_alone(run: Run, store: Store, cell: MakeCell) -> None:
+def test_each_fault_costs_its_cell_alone(run, store, cell):
     """Healthy cells lie between the faults."""
     cells = []
     for depth, (do, (status, _)) in enumerate(ENDS.items(), start=1):
@@ -76,7 +66,7 @@ def test_each_fault_costs_its_cell_alone(run: Run, store: Store, cell: MakeCell)
 
 
 @pytest.fixture
-def memory_cgroup(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def memory_cgroup(monkeypatch):
     """A memory cgroup of 256 MiB, whose counter is read; the test is skipped where none can be created."""
     for version, root in enumerate(MEMORY_CGROUPS, start=1):
         path = root / f"highway-bench-test-{os.getpid()}"
@@ -103,10 +93,10 @@ def memory_cgroup(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
                     break
                 except OSError:
                     time.sleep(0.1)
-    pytest.skip("no memory cgroup can be made here: that takes root, or a delegated cgroup")
+    pytest.skip("no memory cgroup can be made here")
 
 
-def test_the_kernels_oom_killer(run: Run, store: Store, cell: MakeCell, memory_cgroup: Path) -> None:
+def test_the_kernels_oom_killer(run, store, cell, memory_cgroup):
     """The kernel ends the worker, not the run. A later kill by hand is not taken for another."""
     cells = [
         cell(depth=1),
@@ -124,17 +114,17 @@ def test_the_kernels_oom_killer(run: Run, store: Store, cell: MakeCell, memory_c
     [
         (-9, True, "oom", "OOM killer"),
         (-9, False, "crashed", "signal 9 (SIGKILL)"),
-        (-9, None, "crashed", "(SIGKILL); the system may have run out of memory"),
+        (-9, None, "crashed", "may have"),
         (-11, True, "crashed", "signal 11 (SIGSEGV)"),
     ],
 )
-def test_deaths(code: int, kernel: bool | None, status: str, says: str) -> None:
+def test_deaths(code, kernel, status, says):
     found, message = death(code, out_of_memory=kernel)
     assert found == status
     assert says in message
 
 
-def test_two_deaths_and_one_kill_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_deaths_and_one_kill_by_the_kernel(monkeypatch):
     with LocalEngine(1) as engine:
         counts = iter([(engine._oom_kills or 0) + 1] * 2)
         monkeypatch.setattr(local, "oom_kills", lambda: next(counts))
@@ -150,9 +140,7 @@ def test_two_deaths_and_one_kill_by_the_kernel(monkeypatch: pytest.MonkeyPatch) 
         ("0::/", "memory.events"),
     ],
 )
-def test_the_cgroup_counts_before_the_machine(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, group: str, file: str
-) -> None:
+def test_the_cgroup_counts_before_the_machine(monkeypatch, tmp_path, group, file):
     monkeypatch.setattr(failing, "OF_MACHINE", tmp_path / "vmstat")
     monkeypatch.setattr(cgroups, "GROUPS", tmp_path / "cgroup")
     monkeypatch.setattr(cgroups, "MOUNTED", tmp_path / "mounted")
@@ -166,7 +154,7 @@ def test_the_cgroup_counts_before_the_machine(
     assert oom_kills() == 2
 
 
-def test_megabytes_of_print_reach_no_result(run: Run, cell: MakeCell, capfd: pytest.CaptureFixture[str]) -> None:
+def test_megabytes_of_print_reach_no_result(run, cell, capfd):
     """What workers print goes to stderr: stdout has the results of the command alone."""
     summary = run([cell("print", depth=depth, megabytes=3) for depth in (1, 2)], workers=1)
     out, err = capfd.readouterr()
@@ -174,25 +162,23 @@ def test_megabytes_of_print_reach_no_result(run: Run, cell: MakeCell, capfd: pyt
     assert len(err) > 12 * 2**20
 
 
-def test_a_result_that_does_not_fit_on_the_disk(run: Run, store: Store, cell: MakeCell) -> None:
+def test_a_result_that_does_not_fit_on_the_disk(run, store, cell):
     (pages,) = store._db.execute("PRAGMA page_count").fetchone()
     store._db.execute(f"PRAGMA max_page_count = {pages + 60}")
     run([cell(depth=1), cell("large", depth=2), cell(depth=3)])
     ends = endings(store)
     assert {depth: status for depth, (status, _) in ends.items()} == {1: "ok", 2: "failed", 3: "ok"}
-    assert re.match("its result could not be stored: store .* database or disk is full", str(ends[2][1]))
+    assert re.match(".*disk is full", str(ends[2][1]))
 
 
 @pytest.mark.parametrize(
     ("device", "says", "words"),
     [
-        ("cpu", "OutOfMemoryError: Allocation on device 0 would exceed allowed memory.", {}),
-        pytest.param("cuda", "OutOfMemoryError: CUDA out of memory", {"allocate": 2**50}, marks=pytest.mark.gpu),
+        ("cpu", "OutOfMemoryError: Allocation", {}),
+        pytest.param("cuda", "OutOfMemoryError: CUDA", {"allocate": 2**50}, marks=pytest.mark.gpu),
     ],
 )
-def test_memory_that_a_gpu_refuses_costs_its_cell_alone(
-    run: Run, store: Store, cell: MakeCell, log: Path, device: str, says: str, words: dict[str, Any]
-) -> None:
+def test_memory_that_a_gpu_refuses_costs_its_cell_alone(run, store, cell, log, device, says, words):
     """The type of torch's error decides, not its message. The next cell has the same worker. No GPU has a pebibyte."""
     healthy = "cuda" if device == "cuda" else "measure"
     cells = [cell(healthy), cell("cuda-memory", depth=2, **words), cell(healthy, depth=3)]
@@ -203,7 +189,7 @@ def test_memory_that_a_gpu_refuses_costs_its_cell_alone(
     assert len({line.split()[-1] for line in log.read_text(encoding="utf-8").splitlines()}) == 1
 
 
-def test_an_error_that_hides_another_one_is_itself() -> None:
+def test_an_error_that_hides_another_one_is_itself():
     """``from None`` says that the error before does not matter. Without it, the lack of memory is the reason."""
     found = []
     for hidden in (True, False):

@@ -1,16 +1,12 @@
 """The local engine on every GPU of one model: a fake inventory, and workers that report which GPU they may use."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.engines import _pool
 from highway_bench.execution.engines._pool import ON_GPU, Slot, WorkerKind, gpu_share, usable_gpus
@@ -19,16 +15,13 @@ from highway_bench.execution.job import Ended, Job
 from highway_bench.provenance.free_memory import PROCESS_BYTES, USABLE, Gpu
 
 GIB = 2**30
-MakeCell = Callable[..., Cell]
-MakeJob = Callable[..., Job]
-Have = Callable[[Sequence[str]], None]
 
 
 @pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Have]:
+def gpus(monkeypatch):
     """Lets this machine have GPUs of these models, of 80 GiB each."""
 
-    def have(models: Sequence[str]) -> None:
+    def have(models):
         monkeypatch.setattr(_pool, "models_of_gpus", lambda: list(models))
 
     monkeypatch.delenv(_pool.VISIBLE, raising=False)
@@ -38,7 +31,7 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Have]:
     _pool._usable.cache_clear()
 
 
-def kind(*, device: str = "cuda", alone: bool = False, threads: int = 1, mode: str = "eager") -> WorkerKind:
+def kind(*, device="cuda", alone=False, threads=1, mode="eager"):
     return WorkerKind("task", mode, threads, alone, device, ())
 
 
@@ -61,33 +54,31 @@ CAPTURED = kind(alone=True, mode="cudagraph")
         (5, CAPTURED, 8, [Slot(1, str(one), (2 * one, 2 * one + 1)) for one in range(4)]),  # each has two cores
     ],
 )
-def test_slots(
-    gpus: Have, monkeypatch: pytest.MonkeyPatch, number: int, of: WorkerKind, workers: int, slots: list[Slot]
-) -> None:
+def test_slots(gpus, monkeypatch, number, of, workers, slots):
     """On a machine of eight cores."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
     gpus(["H100"] * number)
     assert of.slots(workers) == slots
 
 
-def test_gpus_of_one_model(gpus: Have, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_of_one_model(gpus, monkeypatch):
     gpus(["H100", "L4", "H100"])
     assert usable_gpus() == ("0", "2")
     monkeypatch.setenv(_pool.VISIBLE, "GPU-a,GPU-b,GPU-c,GPU-of-no-machine")
     assert usable_gpus() == ("GPU-a", "GPU-c")
     gpus([])
     monkeypatch.setenv(_pool.VISIBLE, "")
-    with pytest.raises(BadInput, match="finds no CUDA device"):
+    with pytest.raises(BadInput, match="CUDA"):
         usable_gpus()
 
 
 @pytest.fixture
-def on_gpu(job: MakeJob, cell: MakeCell) -> MakeJob:
+def on_gpu(job, cell):
     """Builds a job of one cell on a GPU, which says by default on which one it ran."""
     return lambda do="gpu", seed=0, **changes: job(cell(do, seed=seed).but(device="cuda"), **changes)
 
 
-def test_shares(gpus: Have, on_gpu: MakeJob) -> None:
+def test_shares(gpus, on_gpu):
     one = on_gpu()
     half = int(USABLE * 40 * GIB) - PROCESS_BYTES
     assert [gpu_share(replace(one, bytes=size)) for size in (GIB, half, 300 * GIB)] == [1 / ON_GPU, 0.5, 1.0]
@@ -95,25 +86,24 @@ def test_shares(gpus: Have, on_gpu: MakeJob) -> None:
     assert gpu_share(Job.of_line(one.line().replace('"cuda"', '"cpu"'))) == 0.0
 
 
-def spans(engine: LocalEngine, jobs: Sequence[Job]) -> list[tuple[int, float, float, set[int]]]:
+def spans(engine, jobs):
     """The GPU, begin and end of each cell that ended well, and the cores that it might use."""
     found = []
     for event in engine.run(jobs):
         if isinstance(event, Ended):
             assert event.result.status == "ok", event.result.message
             (loss,) = event.result.measurements
-            assert loss.samples is not None
             began, ended, *cores = loss.samples
             found.append((int(loss.value or 0), began, ended, set(map(int, cores))))
     return found
 
 
-def most_at_once(found: list[tuple[int, float, float, set[int]]], gpu: int) -> int:
+def most_at_once(found, gpu):
     of_gpu = [one for one in found if one[0] == gpu]
     return max(sum(begin <= began < end for _, begin, end, _ in of_gpu) for _, began, _, _ in of_gpu)
 
 
-def test_every_gpu_is_used_and_shared_as_memory_allows(gpus: Have, on_gpu: MakeJob) -> None:
+def test_every_gpu_is_used_and_shared_as_memory_allows(gpus, on_gpu):
     gpus(["H100", "H100"])
     jobs = [on_gpu(seed=seed, bytes=35 * GIB) for seed in range(12)]  # two fit at a time
     with LocalEngine(8) as engine:
@@ -123,7 +113,7 @@ def test_every_gpu_is_used_and_shared_as_memory_allows(gpus: Have, on_gpu: MakeJ
     assert [most_at_once(found, gpu) for gpu in (0, 1)] == [2, 2]
 
 
-def test_a_timed_cell_runs_alone_on_the_machine(gpus: Have, on_gpu: MakeJob) -> None:
+def test_a_timed_cell_runs_alone_on_the_machine(gpus, on_gpu):
     gpus(["H100", "H100"])
     jobs = [on_gpu(seed=seed, alone=True) for seed in range(3)]
     with LocalEngine(8) as engine:
@@ -133,7 +123,7 @@ def test_a_timed_cell_runs_alone_on_the_machine(gpus: Have, on_gpu: MakeJob) -> 
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two GPUs need two cores")
-def test_captured_steps_are_timed_on_every_gpu(gpus: Have, on_gpu: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captured_steps_are_timed_on_every_gpu(gpus, on_gpu, monkeypatch):
     gpus(["H100", "H100"])
     monkeypatch.setattr(_pool, "HOST_CORES", 1)
     jobs = [on_gpu(seed=seed, alone=True, mode="cudagraph") for seed in range(6)]
@@ -145,7 +135,7 @@ def test_captured_steps_are_timed_on_every_gpu(gpus: Have, on_gpu: MakeJob, monk
     assert first.isdisjoint(second)
 
 
-def test_a_gpu_whose_worker_dies_costs_the_others_nothing(gpus: Have, on_gpu: MakeJob) -> None:
+def test_a_gpu_whose_worker_dies_costs_the_others_nothing(gpus, on_gpu):
     gpus(["H100", "H100"])
     jobs = [on_gpu("gpu" if seed else "kill", seed) for seed in range(6)]
     with LocalEngine(2) as engine:

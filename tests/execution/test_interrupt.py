@@ -1,19 +1,14 @@
 """A kill or Ctrl-C during a run: finished cells are stored, workers exit, and the same run resumes where it stopped."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
 from tests.execution.processes import (
@@ -32,9 +27,7 @@ QUICK, HELD, CELLS = 4, 2, 8  # two workers, so two cells are in flight when the
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
-def test_a_run_that_is_stopped_goes_on(
-    tmp_path: Path, log: Path, cell: Callable[..., Cell], fakes: str, sent: signal.Signals
-) -> None:
+def test_a_run_that_is_stopped_goes_on(tmp_path, log, cell, fakes, sent):
     """Then all cells have results, and only those that were in flight began twice."""
     path, lines, hold = tmp_path / "store.sqlite", tmp_path / "cells.jsonl", tmp_path / "hold"
     hold.touch()  # as long as it exists, all cells but for the first ones run
@@ -59,7 +52,7 @@ def test_a_run_that_is_stopped_goes_on(
     assert sorted(twice) == [f"{depth} 0" for depth in (QUICK + 1, QUICK + 2)]
 
 
-def test_a_script_without_a_guard_runs_once(tmp_path: Path) -> None:
+def test_a_script_without_a_guard_runs_once(tmp_path):
     """No worker runs the script again."""
     script = tmp_path / "unguarded.py"
     script.write_text(

@@ -1,8 +1,6 @@
 """A job that goes to another machine, and the result that a worker returns: a line of JSON for each; and the identity
 of the worker's machine, which it gives without starting CUDA."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +30,7 @@ MEASUREMENTS = (
         CellResult(index=0, status=Status.CRASHED, message="gone", seconds=1.5),
     ],
 )
-def test_a_result_is_the_same_after_a_round_trip(result: CellResult) -> None:
+def test_a_result_is_the_same_after_a_round_trip(result):
     assert result.line().count("\n") == 1
     again = CellResult.of_line(result.line())
     assert again == result
@@ -40,12 +38,12 @@ def test_a_result_is_the_same_after_a_round_trip(result: CellResult) -> None:
     assert all(isinstance(one.status, Status) for one in again.measurements)
 
 
-def test_a_number_that_is_not_finite_is_refused() -> None:
+def test_a_number_that_is_not_finite_is_refused():
     with pytest.raises(ValueError, match="not JSON compliant"):
         CellResult(index=0, status=Status.OK, measurements=(Measurement(metric="loss", value=float("nan")),)).line()
 
 
-def test_a_job_is_the_same_after_a_round_trip() -> None:
+def test_a_job_is_the_same_after_a_round_trip():
     cell = cell_of("trainability", block_options={"gate_bias": -1.5}, recipe={"lr": 0.1 + 0.2, "name": "‖x‖\n\u2028"})
     job = job_of(
         cell,
@@ -62,7 +60,7 @@ def test_a_job_is_the_same_after_a_round_trip() -> None:
     assert isinstance(again.sources["mine"], Fingerprint)
 
 
-def broken(device: str) -> str:
+def broken(device):
     raise RuntimeError("CUDA error: device-side assert triggered")
 
 
@@ -74,7 +72,7 @@ def broken(device: str) -> str:
         ({"is_initialized": lambda: True, "get_device_name": broken}, None),
     ],
 )
-def test_a_gpu(monkeypatch: pytest.MonkeyPatch, cuda: dict[str, object], expected: str | None) -> None:
+def test_a_gpu(monkeypatch, cuda, expected):
     torch_version()  # read before torch is replaced
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=SimpleNamespace(**cuda)))
     machine = f"nvidia-cuda-1_{host()}-{cores()}c"

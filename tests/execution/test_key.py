@@ -1,28 +1,21 @@
 """A key depends on versions, on the source of what a user wrote, and on the items of a user's data; a source counts
 without comments and layout, and one that was edited after its import is refused."""
 
-from __future__ import annotations
-
 import importlib
 import sqlite3
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from highway_bench.blocks import blocks
-from highway_bench.cell import Cell
 from highway_bench.data import datasets
 from highway_bench.errors import BadInput
 from highway_bench.execution import schedule
 from highway_bench.execution.key import cell_key, check_unedited, modules_of, versions_of
-from highway_bench.execution.progress import Event, Opened
-from highway_bench.execution.runner import Summary
+from highway_bench.execution.progress import Opened
 from highway_bench.execution.schedule import Schedule
 from highway_bench.families import family
 from highway_bench.plan.plan import Plan
@@ -34,18 +27,16 @@ from highway_bench.results.schema import KEYED
 from highway_bench.source import SourceTree
 from tests.inline_engine import InlineEngine, cell_of
 
-WriteFile = Callable[[str, str], Path]
-
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriteFile]:
+def write(tmp_path, monkeypatch):
     """Writes a module into a folder on the import path."""
     root = tmp_path / "plugins"
     root.mkdir()
     monkeypatch.syspath_prepend(str(root))
     loaded = set(sys.modules)
 
-    def to(name: str, text: str) -> Path:
+    def to(name, text):
         path = root / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(textwrap.dedent(text), encoding="utf-8")
@@ -57,7 +48,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriteFile
             del sys.modules[name]
 
 
-def test_same_meaning_same_digest(write: WriteFile) -> None:
+def test_same_meaning_same_digest(write):
     write("layers.py", "def double(x):\n    return 2 * x\n")
     before = SourceTree().digest(["layers"])
     write(
@@ -79,7 +70,7 @@ def test_same_meaning_same_digest(write: WriteFile) -> None:
     assert SourceTree().digest(["layers"]) != before
 
 
-def test_closure_follows_the_plugins_own_modules(write: WriteFile) -> None:
+def test_closure_follows_the_plugins_own_modules(write):
     write("gates/__init__.py", "from gates import other")
     write(
         "gates/first.py",
@@ -110,15 +101,15 @@ def test_closure_follows_the_plugins_own_modules(write: WriteFile) -> None:
     assert "gates.later" not in sys.modules  # in the closure, not imported
 
 
-def test_factory_starts_at_its_module() -> None:
+def test_factory_starts_at_its_module():
     assert modules_of(cell_of("memory", family="layers:make"))[2] == "layers"
 
 
-def test_module_without_source(write: WriteFile) -> None:
-    with pytest.raises(BadInput, match="module 'absent' has no source file"):
+def test_module_without_source(write):
+    with pytest.raises(BadInput, match="'absent'"):
         SourceTree().digest(["absent"])
     write("layers.py", "def broken(:")
-    with pytest.raises(BadInput, match=r"module 'layers' is no valid Python: .*line 1"):
+    with pytest.raises(BadInput, match=r"'layers'.*line 1"):
         SourceTree().digest(["layers"])
 
 
@@ -131,10 +122,8 @@ BLOCK = """
 """
 
 
-def test_a_changed_block_is_measured_again_and_no_other(
-    write: WriteFile, run: Callable[..., Summary], log: Path, cell: Callable[..., Cell]
-) -> None:
-    def block(name: str, factor: int, remark: str = "") -> None:
+def test_a_changed_block_is_measured_again_and_no_other(write, run, log, cell):
+    def block(name, factor, remark=""):
         write(f"gates/{name}.py", BLOCK.format(name=f"test-{name}", factor=factor, remark=remark))
 
     write("gates/__init__.py", "")
@@ -157,9 +146,9 @@ def test_a_changed_block_is_measured_again_and_no_other(
         blocks.unregister("test-two")
 
 
-def test_a_key_covers_what_it_should() -> None:
+def test_a_key_covers_what_it_should():
     cell = cell_of("memory")
-    given: dict[str, Any] = {"versions": {"task memory": "1", "block plain": "1"}, "torch": "2.13.0+cpu"}
+    given = {"versions": {"task memory": "1", "block plain": "1"}, "torch": "2.13.0+cpu"}
     keys = [
         cell_key(cell, **given),
         cell_key(cell.but(block_options={"gate_bias": -2}), **given),
@@ -177,7 +166,7 @@ def test_a_key_covers_what_it_should() -> None:
     assert cell_key(cell, **{**given, "torch": "2.13.1+cu130"}) == keys[0]  # results outlive a patch and a build
 
 
-def test_versions_are_those_of_all_that_a_cell_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_are_those_of_all_that_a_cell_runs(monkeypatch):
     cell, tree = cell_of("throughput", block="highway", dataset="digits"), SourceTree()
     versions = versions_of(cell, tree)
     assert list(versions) == ["task throughput", "block highway", "family dense", "data set digits", "block plain"]
@@ -188,20 +177,18 @@ def test_versions_are_those_of_all_that_a_cell_runs(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture
-def plan() -> Plan:
+def plan():
     """Two cells of this package, whose keys have versions only."""
     return Plan.of("smoke", Selection.of("cost", block=["plain", "highway"], family="dense", depth=2, width=8))
 
 
-def test_rows_of_another_source_are_found_and_named(
-    plan: Plan, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_another_source_are_found_and_named(plan, store, tmp_path, monkeypatch):
     """A change of source that has no new version keeps every result; ``strict_source`` measures it again."""
-    opened: list[Opened] = []
+    opened = []
     engine = InlineEngine(tmp_path)
 
-    def measured(**options: Any) -> int:
-        def note(event: Event) -> None:
+    def measured(**options):
+        def note(event):
             opened.extend([event] if isinstance(event, Opened) else [])
 
         return plan.run(store, engine=engine, on_event=note, **options).summary.measured
@@ -217,9 +204,7 @@ def test_rows_of_another_source_are_found_and_named(
     assert [event.other_sources for event in opened] == [0, cells, 0, 0]
 
 
-def test_rows_from_before_keys_are_found(
-    plan: Plan, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_from_before_keys_are_found(plan, store, tmp_path, monkeypatch):
     """Rows of schema 4 have digests of sources. They get today's key, unless what they ran has a newer version."""
     engine = InlineEngine(tmp_path)
     plan.run(store, engine=engine)
@@ -242,11 +227,11 @@ def test_rows_from_before_keys_are_found(
 
 
 def test_results_do_not_outlive_torchs_minor_version(
-    run: Callable[..., Summary],
-    cell: Callable[..., Cell],
-    elsewhere: Callable[..., Any],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    run,
+    cell,
+    elsewhere,
+    monkeypatch,
+):
     measured = []
     for version in ("2.13.0+cpu", "2.13.1+cu130", "2.14.0+cpu"):
         here = Identity("cpu-a-1c", None, version)
@@ -277,7 +262,7 @@ class Labels(DataSet):
 """
 
 
-def key_of(store: Store, dataset: str, family: str, **options: str) -> str:
+def key_of(store, dataset, family, **options):
     recipe = {"steps": 2, "rate": 0.1, "dataset": options}
     planned = Schedule(store)
     planned.add({cell_of("trainability", family=family, recipe=recipe, dataset=dataset): ()})
@@ -285,7 +270,7 @@ def key_of(store: Store, dataset: str, family: str, **options: str) -> str:
     return item.digest
 
 
-def test_a_text_that_is_replaced_is_another_one(store: Store, tmp_path: Path) -> None:
+def test_a_text_that_is_replaced_is_another_one(store, tmp_path):
     text, moved = tmp_path / "text.txt", tmp_path / "moved.txt"
     text.write_text(SHEEP)
     before = key_of(store, "language", "bilstm", path=str(text))
@@ -295,7 +280,7 @@ def test_a_text_that_is_replaced_is_another_one(store: Store, tmp_path: Path) ->
     assert key_of(store, "language", "bilstm", path=str(text)) != before
 
 
-def test_a_plug_ins_data_belong_to_what_it_reads(store: Store, tmp_path: Path) -> None:
+def test_a_plug_ins_data_belong_to_what_it_reads(store, tmp_path):
     """Neither their name nor their source counts."""
     plug_in, labels = tmp_path / "labels_in_a_file.py", tmp_path / "labels"
     plug_in.write_text(LABELS)
@@ -335,9 +320,7 @@ def make(width):
         ("DEPTH = 1", "DEPTH = 200", True),  # of a constant only a look before tells
     ],
 )
-def test_an_edit_after_the_import_is_refused_until_the_reload(
-    write: WriteFile, before: str, after: str, looked: bool
-) -> None:
+def test_an_edit_after_the_import_is_refused_until_the_reload(write, before, after, looked):
     write("layers.py", LAYER)
     layers = importlib.import_module("layers")
     if looked:
@@ -345,7 +328,7 @@ def test_an_edit_after_the_import_is_refused_until_the_reload(
         write("layers.py", "# a comment\n" + LAYER)
         check_unedited(["layers"])
     write("layers.py", LAYER.replace(before, after))
-    with pytest.raises(BadInput, match="module 'layers' was edited after it was imported: reload it"):
+    with pytest.raises(BadInput, match="reload it"):
         check_unedited(["layers"])
     plan = Plan.of("smoke", Selection.of("memory", family=family(layers.make), block="plain", width=8))
     with pytest.raises(BadInput, match="reload it"):

@@ -1,13 +1,7 @@
 """The preflight: what fails in every cell is found before the first, in one line, and nothing else is refused."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.execution.preflight import first_fault, preflight, trials
 from highway_bench.families import make_family
@@ -81,21 +75,17 @@ def dies(width):
 
 
 @pytest.fixture
-def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
-    """A module of layers that can be imported; its name is unique, because Python caches modules."""
-    name = f"preflight_layers_{abs(hash(request.node.nodeid))}"
-    (tmp_path / f"{name}.py").write_text(LAYERS)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return name
+def layers(module_of):
+    return module_of(LAYERS)
 
 
-def cell(family: str, **changes: Any) -> Cell:
+def cell(family, **changes):
     words = {"block": "residual", "depth": 50, "batch_size": 4, "phase": "train-step"} | changes
     return cell_of("throughput", family=family, family_options=make_family(family).options, **words)
 
 
 @pytest.mark.parametrize("block", ["plain", "highway", "hc-dynamic", "attn-residual", "dense-average", "x0-mix"])
-def test_a_layer_that_can_be_measured(layers: str, block: str) -> None:
+def test_a_layer_that_can_be_measured(layers, block):
     one = cell(f"{layers}:fine", block=block)
     assert first_fault(trials([one, one.but(dataset="digits", width=64)]), ()) is None
 
@@ -103,29 +93,28 @@ def test_a_layer_that_can_be_measured(layers: str, block: str) -> None:
 @pytest.mark.parametrize(
     ("layer", "changes", "says"),
     [
-        ("detached", {}, "no gradient reaches any of its parameters"),
-        ("frozen", {}, "no gradient reaches any of its parameters"),
-        ("wide", {"width": 128, "nominal_width": 128}, "writes to its input, though not to that of every size"),
-        ("once", {}, "ValueError: it takes one step (preflight_layers_"),
-        ("training", {}, "ValueError: it is never evaluated (preflight_layers_"),
+        ("detached", {}, "no gradient"),
+        ("frozen", {}, "no gradient"),
+        ("wide", {"width": 128, "nominal_width": 128}, "writes to its input"),
+        ("once", {}, "ValueError: it takes one step"),
+        ("training", {}, "never evaluated"),
         ("short", {"seq_len": 24}, "it takes 16, 32"),
     ],
 )
-def test_what_would_fail_in_every_cell(layers: str, layer: str, changes: dict[str, Any], says: str) -> None:
+def test_what_would_fail_in_every_cell(layers, layer, changes, says):
     found = first_fault(trials([cell(f"{layers}:{layer}", **changes)]), ())
-    assert found is not None
     assert says in found[1]
     assert "\n" not in found[1]
 
 
-def test_a_copy_cures_a_layer_that_writes_at_some_sizes(layers: str) -> None:
+def test_a_copy_cures_a_layer_that_writes_at_some_sizes(layers):
     one = cell(f"{layers}:wide", width=128, nominal_width=128)
     options = make_family(one.family, copy_input=True).options
     assert options["copy_input"] is True
     assert first_fault(trials([one.but(family_options=options)]), ()) is None
 
 
-def test_the_ends_of_each_axis_and_every_connection_are_tried(layers: str) -> None:
+def test_the_ends_of_each_axis_and_every_connection_are_tried(layers):
     cells = [
         cell(f"{layers}:fine", block=block, width=width, batch_size=batch)
         for block in ("plain", "residual", "highway")
@@ -140,8 +129,8 @@ def test_the_ends_of_each_axis_and_every_connection_are_tried(layers: str) -> No
     preflight([one.but(family="dense", family_options={}) for one in cells])  # the package's own are tried in its tests
 
 
-@pytest.mark.parametrize(("layer", "says"), [("frozen", "no gradient"), ("dies", "ended by signal 11 (SIGSEGV)")])
-def test_one_line_with_the_file_and_the_line_of_the_layer(layers: str, layer: str, says: str) -> None:
+@pytest.mark.parametrize(("layer", "says"), [("frozen", "no gradient"), ("dies", "SIGSEGV")])
+def test_one_line_with_the_file_and_the_line_of_the_layer(layers, layer, says):
     """In a process of its own, which may crash."""
     with pytest.raises(BadInput) as caught:
         preflight([cell(f"{layers}:{layer}", width=128, nominal_width=128)])
@@ -151,7 +140,7 @@ def test_one_line_with_the_file_and_the_line_of_the_layer(layers: str, layer: st
     assert "\n" not in message
 
 
-def test_a_plan_says_what_is_done_with_a_layer_and_refuses_another_dtype(layers: str, tmp_path: Path) -> None:
+def test_a_plan_says_what_is_done_with_a_layer_and_refuses_another_dtype(layers, tmp_path):
     (tmp_path / f"{layers}_more.py").write_text(
         "from torch import nn\n"
         "def double(width):\n    return nn.Sequential(nn.ReLU(inplace=True), nn.Linear(width, width)).double()\n"
@@ -161,8 +150,8 @@ def test_a_plan_says_what_is_done_with_a_layer_and_refuses_another_dtype(layers:
     assert {one.dtype for one in plan.cells} == {"float64"}
     assert {one.family_options["copy_input"] for one in plan.cells} == {True}
     assert len(plan.remarks) == 2
-    with pytest.raises(BadInput, match="has parameters of float64, so that it is measured in that and not in float32"):
+    with pytest.raises(BadInput, match="float64"):
         Plan.of("smoke", Selection.of("throughput", family=f"{layers}_more:double", dtype=["float64", "float32"]))
     wide = Plan.of("smoke", Selection.of("throughput", family=f"{layers}_more:twelve", width=64, block="plain"))
     assert {one.width for one in wide.cells} == {60}
-    assert any("does not take width 64, and is measured at 60" in remark for remark in wide.remarks)
+    assert any("at 60" in remark for remark in wide.remarks)

@@ -1,19 +1,14 @@
 """How far a run is: in a terminal, in a log, and in its store, read while it runs and after it stopped."""
 
-from __future__ import annotations
-
 import io
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.execution import runner
 from highway_bench.execution.progress import (
-    Event,
     Finished,
     Lines,
     Opened,
@@ -22,9 +17,8 @@ from highway_bench.execution.progress import (
     log_file,
     showing_progress,
 )
-from highway_bench.execution.runner import Summary
 from highway_bench.results import Status, Store
-from highway_bench.results.run_status import RunStatus, run_status
+from highway_bench.results.run_status import run_status
 from tests.inline_engine import cell_of
 
 CELL = cell_of("memory", block="[red]")
@@ -34,11 +28,11 @@ CELL = cell_of("memory", block="[red]")
     ("seconds", "text"),
     [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (3000, "50 min"), (5400, "1 h 30 min"), (7260, "2 h 1 min")],
 )
-def test_duration(seconds: float, text: str) -> None:
+def test_duration(seconds, text):
     assert duration(seconds) == text
 
 
-def test_lines() -> None:
+def test_lines():
     out, now = io.StringIO(), [0.0]
     lines = Lines(Console(file=out), clock=lambda: now[0])
     lines(Opened(cells=4, stored=1, other_sources=0, resumed=2, left=100.0))
@@ -48,12 +42,12 @@ def test_lines() -> None:
     lines(Finished(CELL, Status.OOM, "out of memory", 1.0, 3, 4, 20.0))
     lines(Finished(CELL, Status.OK, None, 1.0, 4, 4, 0.0))
     plan, failure, end = out.getvalue().splitlines()
-    assert "1 in the store already, 2 to resume from a checkpoint, about 2 min left" in plan
+    assert "about 2 min" in plan
     assert failure == f"oom: {CELL}: out of memory"
     assert end.startswith("4/4")
 
 
-def test_bar() -> None:
+def test_bar():
     out = io.StringIO()
     with showing_progress(Console(file=out, force_terminal=True, width=160)) as show:
         show(Opened(cells=2, stored=0, other_sources=0, resumed=1, left=100.0))
@@ -64,13 +58,11 @@ def test_bar() -> None:
     assert "2/2" in out.getvalue()
 
 
-def test_a_run_is_seen_from_outside(
-    run: Callable[..., Summary], store: Store, cell: Callable[..., Cell], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_seen_from_outside(run, store, cell, monkeypatch):
     monkeypatch.setattr(runner, "NOTED", 0.0)
-    seen: list[RunStatus] = []
+    seen = []
 
-    def on_event(event: Event) -> None:
+    def on_event(event):
         if isinstance(event, (Started, Finished)):
             seen.append(run_status(store.path))
         if isinstance(event, Finished) and event.done == 3:
@@ -98,15 +90,15 @@ def test_a_run_is_seen_from_outside(
     assert (finished.state, finished.done, finished.counts, finished.left) == ("finished", 3, {"ok": 3}, 0.0)
 
 
-def test_a_store_without_a_run(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no store at"):
+def test_a_store_without_a_run(tmp_path):
+    with pytest.raises(BadInput, match="no store"):
         run_status(tmp_path / "s")
     Store(tmp_path / "s").close()
-    with pytest.raises(NothingMeasured, match="no run has written its progress"):
+    with pytest.raises(NothingMeasured, match="progress"):
         run_status(tmp_path / "s")
 
 
-def test_a_log_that_a_person_can_read(run: Callable[..., Summary], cell: Callable[..., Cell], tmp_path: Path) -> None:
+def test_a_log_that_a_person_can_read(run, cell, tmp_path):
     path = tmp_path / "deep" / "log.txt"
     for cells in ([cell(depth=1)], [cell(depth=1), cell("raise", depth=2)]):
         with showing_progress(log=path) as on_event:
@@ -115,13 +107,13 @@ def test_a_log_that_a_person_can_read(run: Callable[..., Summary], cell: Callabl
         raise KeyboardInterrupt
     lines = path.read_text(encoding="utf-8").splitlines()
     assert len(lines) == 9
-    assert f"1/1 ok in 0 s: {cell(depth=1)}" in lines[2]
-    assert f"2/2 failed in 0 s: {cell(depth=2)}: RuntimeError: shapes do not fit" in lines[6]
-    assert "the run stopped: KeyboardInterrupt" in lines[-1]
+    assert "1/1 ok" in lines[2]
+    assert f"{cell(depth=2)}: RuntimeError" in lines[6]
+    assert "KeyboardInterrupt" in lines[-1]
 
 
-def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="cannot write the log"), log_file(tmp_path):
+def test_a_log_that_cannot_be_written(tmp_path):
+    with pytest.raises(BadInput, match="log"), log_file(tmp_path):
         pass
     with log_file(Path("/dev/full")) as note:  # the run goes on
         note(Opened(cells=1, stored=0, other_sources=0, resumed=0, left=0.0))

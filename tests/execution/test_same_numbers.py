@@ -1,15 +1,10 @@
 """Same seed, same numbers: float32 losses are equal whatever the number of workers, and after a worker was killed,
 except in cells whose remark says that they trained without others of their population."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
 from tests.inline_engine import InlineEngine, cell_of
@@ -47,7 +42,7 @@ if multiprocessing.parent_process() is not None:
 
 
 @pytest.fixture
-def killer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def killer(tmp_path, monkeypatch):
     """A plug-in with which the first worker that is in its 20th step is killed."""
     (tmp_path / "plug-ins").mkdir()
     (tmp_path / "plug-ins" / "kills_a_worker.py").write_text(KILLER, encoding="utf-8")
@@ -56,12 +51,12 @@ def killer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     sys.modules.pop("kills_a_worker", None)
 
 
-def trained(seed: int, block: str, **recipe: float) -> Cell:
+def trained(seed, block, **recipe):
     recipe = {"rate": 0.05, "together": SEEDS, **recipe}
     return cell_of("trainability", seed=seed, block=block, depth=2, batch_size=50, dataset="digits", recipe=recipe)
 
 
-def test_what_is_left_of_a_population_has_a_remark_in_every_row(tmp_path: Path) -> None:
+def test_what_is_left_of_a_population_has_a_remark_in_every_row(tmp_path):
     cells = [trained(seed, "plain", steps=3) for seed in range(SEEDS)]
     with Store(tmp_path / "store.sqlite") as store:
         run_cells(cells[:1], store, engine=InlineEngine(tmp_path))
@@ -71,11 +66,11 @@ def test_what_is_left_of_a_population_has_a_remark_in_every_row(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_losses_do_not_depend_on_workers_or_kills(tmp_path: Path, killer: str) -> None:
+def test_losses_do_not_depend_on_workers_or_kills(tmp_path, killer):
     words = {"steps": 40, "threshold": 2.0}  # every run is a success
     cells = [trained(seed, block, **words).but(depth=10) for block in BLOCKS for seed in range(SEEDS)]
-    found: dict[str, dict[tuple[str, int], list[float]]] = {}
-    remarks: dict[str, dict[tuple[str, int], set[str | None]]] = {}
+    found = {}
+    remarks = {}
     for name, workers, plugins in (("one", 1, []), ("two", 2, []), ("killed", 2, [killer])):
         with Store(tmp_path / f"{name}.sqlite") as store:
             assert run_cells(cells, store, workers=workers, plugins=plugins).counts == {"ok": len(cells)}

@@ -1,28 +1,21 @@
 """A source that changes during a run: no row is stored under the digest of another source."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.execution.engines.local import LocalEngine
-from highway_bench.execution.job import Ended, Job
-from highway_bench.execution.progress import Event, Finished
-from highway_bench.execution.runner import Summary, run_cells
-from highway_bench.results import Store
+from highway_bench.execution.job import Ended
+from highway_bench.execution.progress import Finished
+from highway_bench.execution.runner import run_cells
 from highway_bench.source import SourceCheck, SourceTree
-
-MakeCell = Callable[..., Cell]
 
 BROKEN = "def VALUE(:\n"
 
 
 @pytest.fixture
-def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def layers(tmp_path, monkeypatch):
     """A user's module; a cell with ``do="value"`` has the module's number as its loss."""
     folder = tmp_path / "own"
     folder.mkdir()
@@ -34,11 +27,11 @@ def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def run(fakes: str, store: Store, cell: MakeCell, layers: Path) -> Callable[..., Summary]:
+def run(fakes, store, cell, layers):
     """Run two cells of the user's layer, of two tasks; ``edit`` replaces its source once the first has ended."""
 
-    def both(edit: str | None = None) -> Summary:
-        def on_event(event: Event) -> None:
+    def both(edit=None):
+        def on_event(event):
             if isinstance(event, Finished) and edit is not None:
                 layers.write_text(edit, encoding="utf-8")
 
@@ -48,7 +41,7 @@ def run(fakes: str, store: Store, cell: MakeCell, layers: Path) -> Callable[...,
     return both
 
 
-def losses(store: Store) -> dict[str, tuple[float | None, str, str | None]]:
+def losses(store):
     return {row["task"]: (row["value"], row["status"], row["message"]) for row in store.rows(metric="loss")}
 
 
@@ -57,7 +50,7 @@ RIGHT = (2.353, "ok", None)
 
 
 @pytest.mark.parametrize("edit", ["VALUE = 9213\n", BROKEN])
-def test_a_plug_in_edited_between_two_tasks(run: Callable[..., Summary], store: Store, layers: Path, edit: str) -> None:
+def test_a_plug_in_edited_between_two_tasks(run, store, layers, edit):
     summary = run(edit=edit)
     assert losses(store) == {"fake": RIGHT, "fake-trials": CHANGED}
     assert summary.exit_status == 1
@@ -67,15 +60,13 @@ def test_a_plug_in_edited_between_two_tasks(run: Callable[..., Summary], store: 
     assert (summary.measured, summary.stored) == (1, 1)
 
 
-def test_a_remark_is_no_change(run: Callable[..., Summary], store: Store) -> None:
+def test_a_remark_is_no_change(run, store):
     run(edit="# the published value\nVALUE = 2.353\n")
     assert losses(store) == {"fake": RIGHT, "fake-trials": RIGHT}
 
 
 @pytest.mark.parametrize("edit", ["VALUE = 9213\n", None])
-def test_a_source_changed_while_a_cell_is_measured(
-    fakes: str, store: Store, cell: MakeCell, layers: Path, edit: str | None
-) -> None:
+def test_a_source_changed_while_a_cell_is_measured(fakes, store, cell, layers, edit):
     """The worker may have imported either source. Results from before the edit are valid, and no later cell begins."""
     cells = [
         cell(do, task="fake-trials", seed=seed, edit=edit, file=str(layers)).but(family="own_layers:make")
@@ -86,9 +77,7 @@ def test_a_source_changed_while_a_cell_is_measured(
     assert [(row["value"], row["status"], row["message"]) for row in rows] == [RIGHT, CHANGED, CHANGED]
 
 
-def test_a_later_batch_with_another_module_gets_a_worker_that_reads_it_before_its_imports(
-    job: Callable[..., Job], cell: MakeCell, log: Path, layers: Path
-) -> None:
+def test_a_later_batch_with_another_module_gets_a_worker_that_reads_it_before_its_imports(job, cell, log, layers):
     """Both batches are of one kind. A worker that knows the modules of the second runs it too."""
     one = cell("value", task="fake-trials")
     other = one.but(family="own_layers:make")
@@ -101,7 +90,7 @@ def test_a_later_batch_with_another_module_gets_a_worker_that_reads_it_before_it
     assert first != second == third
 
 
-def test_what_was_imported_counts_even_if_the_edit_is_undone(layers: Path) -> None:
+def test_what_was_imported_counts_even_if_the_edit_is_undone(layers):
     planned = SourceTree().fingerprints(["own_layers"])
     layers.write_text("VALUE = 9213\n", encoding="utf-8")
     edited = SourceCheck(planned)  # a worker that starts now imports the edit
@@ -110,10 +99,10 @@ def test_what_was_imported_counts_even_if_the_edit_is_undone(layers: Path) -> No
     assert str(edited.changed(planned)) == "source changed during the run: own_layers"
 
 
-def test_a_file_is_read_again_only_where_it_was_written(layers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_read_again_only_where_it_was_written(layers, monkeypatch):
     planned = SourceTree().fingerprints(["own_layers"])
     check = SourceCheck(planned)
-    reads: list[Path] = []
+    reads = []
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: reads.append(path) or read(path))
     assert [check.changed(planned) for _ in range(3)] == [None] * 3

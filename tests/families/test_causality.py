@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from highway_bench.blocks import blocks
-from highway_bench.families import Family, family, is_causal, make_family, reads_ahead
+from highway_bench.families import family, is_causal, make_family, reads_ahead
 from highway_bench.network import build
 
 STEPS, WIDTH = 8, 4
@@ -55,13 +54,13 @@ class AheadInTraining(Ahead):
         (lambda: nn.LayerNorm((STEPS, WIDTH)), False),
     ],
 )
-def test_causal_or_not(make: Callable[[], nn.Module], causal: bool) -> None:
+def test_causal_or_not(make, causal):
     assert is_causal(make, torch.randn(2, STEPS, WIDTH)) == causal
 
 
-def lstm(width: int) -> nn.Module:
+def lstm(width):
     class Forwards(nn.LSTM):
-        def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        def forward(self, x: Tensor) -> Tensor:
             return super().forward(x)[0]
 
     return Forwards(width, width, batch_first=True)
@@ -80,7 +79,7 @@ def lstm(width: int) -> nn.Module:
         (family(lambda width: Ahead(1), kind="sequence"), True),
     ],
 )
-def test_families_that_read_later_steps(of: Family, ahead: bool) -> None:
+def test_families_that_read_later_steps(of, ahead):
     state = torch.get_rng_state()
     assert reads_ahead(of, WIDTH) == ahead
     with torch.device("meta"):
@@ -89,7 +88,7 @@ def test_families_that_read_later_steps(of: Family, ahead: bool) -> None:
 
 
 @pytest.mark.parametrize("block", blocks.names())
-def test_no_block_reads_later_steps(block: str) -> None:
+def test_no_block_reads_later_steps(block):
     """From tokens to predictions, in a causal family."""
     options = {"causal": True}
     make = partial(build, block, "transformer", width=8, depth=2, dataset="copy", family_options=options, seed=1)

@@ -1,9 +1,5 @@
 """Parameters and FLOP of every family: the closed forms of the specifications against sums written out here."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import nn
@@ -19,7 +15,7 @@ EXTRAS = {"plain": (0, 0, 0), "highway-free": (2, 0, 0), "pre-norm": (0, 1, 1)}
 """Gates a connection, norms a connection, norms at the end."""
 
 # Of one layer of width d: parameters of H, of a gate (affine maps of weights and biases), and connections.
-PARAMETERS: dict[str, tuple[Callable[[int], int], Callable[[int], int], int]] = {
+PARAMETERS = {
     "dense": (lambda d: d * d + d, lambda d: d * d + d, 1),
     "dense-pair": (lambda d: 2 * d * d + 2 * d, lambda d: d * d + d, 1),
     "conv": (lambda d: 9 * d * d + d, lambda d: 9 * d * d + d, 1),
@@ -32,7 +28,7 @@ PARAMETERS: dict[str, tuple[Callable[[int], int], Callable[[int], int], int]] = 
 }
 
 # Of one layer and one item: multiply-adds of H and of the gate of each connection.
-MULTIPLY_ADDS: dict[str, tuple[Callable[[int], int], Callable[[int], int]]] = {
+MULTIPLY_ADDS = {
     "dense": (lambda d: d * d, lambda d: d * d),
     "dense-pair": (lambda d: 2 * d * d, lambda d: d * d),
     "conv": (lambda d: 9 * d * d * PIXELS, lambda d: 9 * d * d * PIXELS),
@@ -47,7 +43,7 @@ COMBINATIONS = [pytest.param(block, family, id=f"{block}-in-{family}") for block
 
 
 @pytest.mark.parametrize(("block", "family"), COMBINATIONS)
-def test_parameters_and_multiply_adds(block: str, family: str) -> None:
+def test_parameters_and_multiply_adds(block, family):
     """That what is built has as many is in the contract of blocks."""
     built, spec, (gates, norms, last) = make_family(family), blocks.get(block), EXTRAS[block]
     transform, gate, connections = PARAMETERS[family]
@@ -68,13 +64,13 @@ def test_parameters_and_multiply_adds(block: str, family: str) -> None:
         ("attention", {"heads": 8, "causal": True}, 4 * 64 + 4 * 8),
     ],
 )
-def test_options_that_change_the_cost(family: str, options: dict[str, int], parameters: int) -> None:
+def test_options_that_change_the_cost(family, options, parameters):
     built = make_family(family, **options)
     assert sum(p.numel() for p in build("plain", built, width=8, depth=1).parameters()) == parameters
     assert blocks.get("plain").layer_parameters(built, 8) == parameters
 
 
-def test_parameters_without_a_shape_are_not_counted() -> None:
+def test_parameters_without_a_shape_are_not_counted():
     lazy = nn.Sequential(nn.LazyLinear(3))
     with pytest.raises(BadInput, match="Sequential"):
         count_parameters(lazy)

@@ -1,9 +1,5 @@
 """The user's own layer as a family: a three-line factory under every block, and factories that cannot be."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 import torch
 from torch import nn
@@ -76,28 +72,24 @@ number = 3
 
 
 @pytest.fixture
-def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
-    """A module of factories that can be imported; its name is unique, because Python caches modules."""
-    name = f"layers_{abs(hash(request.node.nodeid))}"
-    (tmp_path / f"{name}.py").write_text(THREE_LINES + OTHERS)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return name
+def layers(module_of):
+    return module_of(THREE_LINES + OTHERS)
 
 
 @pytest.mark.parametrize("block", ["highway-free", "pre-norm"])
-def test_three_lines_keep_the_contract(layers: str, block: str) -> None:
+def test_three_lines_keep_the_contract(layers, block):
     subject = Subject(blocks.get(block), make_family(f"{layers}:make_layer", vmap=True))
     for check in CHECKS:
         check(subject)
 
 
 @pytest.mark.parametrize("block", IN_DENSE)
-def test_a_network_of_it_trains_on_a_data_set(layers: str, block: str) -> None:
+def test_a_network_of_it_trains_on_a_data_set(layers, block):
     for factory, kind in (("make_layer", "vector"), ("convolution", "image"), ("Mean", "sequence")):
         built = make_family(f"{layers}:{factory}")
         assert built.kind == kind
         network = build(block, built, width=8, depth=2, dataset="digits")
-        assert count_parameters(network.body) == blocks.get(block).stack_parameters(built, 8, 2)  # type: ignore[arg-type]
+        assert count_parameters(network.body) == blocks.get(block).stack_parameters(built, 8, 2)
         outputs = network(torch.rand(3, 1, 8, 8))
         assert outputs.shape == (3, 10)
         outputs.sum().backward()
@@ -108,18 +100,18 @@ def test_a_network_of_it_trains_on_a_data_set(layers: str, block: str) -> None:
     ("factory", "kind"),
     [("encoder", "sequence"), ("lstm", "sequence"), ("Makers.mean", "sequence"), ("noisy", "vector")],
 )
-def test_a_batch_is_not_taken_for_a_sequence(layers: str, factory: str, kind: str) -> None:
+def test_a_batch_is_not_taken_for_a_sequence(layers, factory, kind):
     assert make_family(f"{layers}:{factory}").kind == kind
 
 
-def test_the_flops_of_fused_kernels_are_counted(layers: str) -> None:
+def test_the_flops_of_fused_kernels_are_counted(layers):
     lstm, encoder = (make_family(f"{layers}:{factory}").sublayers[0] for factory in ("lstm", "encoder"))
     assert lstm.transform_flops(8, 5) == 2 * 5 * 4 * (64 + 64)
     assert encoder.transform_flops(8, 5) == 5 * (8 * 64 + 2 * 2 * 8 * 16) + 4 * 8 * 5 * 5
 
 
-def test_the_kind_can_be_told() -> None:
-    def make(width: int) -> nn.Module:
+def test_the_kind_can_be_told():
+    def make(width):
         return nn.Linear(width, width)
 
     assert family(make).kind == "vector"
@@ -129,7 +121,7 @@ def test_the_kind_can_be_told() -> None:
         family(make, kind="image")
 
 
-def test_its_costs_are_those_of_its_module(layers: str) -> None:
+def test_its_costs_are_those_of_its_module(layers):
     built = make_family(f"{layers}:make_layer")
     highway = blocks.get("highway")
     assert highway.layer_parameters(built, 8) == (8 * 16 + 16 + 16 * 8 + 8) + (64 + 8)
@@ -138,7 +130,7 @@ def test_its_costs_are_those_of_its_module(layers: str) -> None:
     assert matched_width(highway, built, 64, "params") == 57
 
 
-def test_one_factory_makes_one_family(layers: str) -> None:
+def test_one_factory_makes_one_family(layers):
     first, second = make_family(f"{layers}:make_layer"), make_family(f"{layers}:make_layer")
     assert first == second
     assert first.name == f"{layers}:make_layer"
@@ -150,31 +142,31 @@ def test_one_factory_makes_one_family(layers: str) -> None:
 @pytest.mark.parametrize(
     ("factory", "says"),
     [
-        ("wider", r"\(2, 64\) becomes \(2, 65\)"),
+        ("wider", r"\(2, 65\)"),
         ("raises", "no layer today"),
         ("nothing", "NoneType"),
         ("table", "dict"),
-        ("steps_first", "mixes the items of the batch"),
+        ("steps_first", "mixes"),
         ("number", "function"),
         ("absent", "absent"),
         ("Makers.absent", "absent"),
         ("", "has no"),
     ],
 )
-def test_factories_that_cannot_be(layers: str, factory: str, says: str) -> None:
+def test_factories_that_cannot_be(layers, factory, says):
     with pytest.raises(BadInput, match=f"^.*{says}.*$"):
         make_family(f"{layers}:{factory}")
 
 
 @pytest.mark.parametrize("source", ["raise OSError('disk on fire')", ")"])
-def test_a_module_that_cannot_be_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+def test_a_module_that_cannot_be_imported(tmp_path, monkeypatch, source):
     (tmp_path / "broken_layers.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(BadInput, match="broken_layers:make"):
         make_family("broken_layers:make")
 
 
-def test_it_cannot_change_the_dimension() -> None:
+def test_it_cannot_change_the_dimension():
     built = family(lambda width: nn.Linear(width, width))
     with pytest.raises(BadInput, match="change 8 into 16"):
         build("residual", built, stages=[(1, 8), (1, 16)])
@@ -182,9 +174,9 @@ def test_it_cannot_change_the_dimension() -> None:
 
 @pytest.mark.parametrize("block", ["highway", "gru-gate", "hc-dynamic"])
 @pytest.mark.parametrize("match", ["params", "flops"])
-def test_a_module_with_heads_can_be_matched(layers: str, block: str, match: str) -> None:
+def test_a_module_with_heads_can_be_matched(layers, block, match):
     """A factory that takes only some widths: four heads divide neither 1 nor most others."""
     built = make_family(f"{layers}:encoder")
-    width = matched_width(blocks.get(block), built, 32, match)  # type: ignore[arg-type]
+    width = matched_width(blocks.get(block), built, 32, match)
     built.check_width(width)
     assert 24 <= width <= 32

@@ -11,21 +11,20 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from highway_bench.families.parts import DirectParts
-from highway_bench.network import Stack, build
+from highway_bench.network import build
 
 
 class Twofold(DirectParts):
     def __init__(self) -> None:
         super().__init__()
-        self.first: nn.Module | None = nn.Linear(3, 3)
+        self.first = nn.Linear(3, 3)
         self.second = nn.Linear(3, 3)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.second(x if self.first is None else self.first(x))
-        return y
+        return self.second(x if self.first is None else self.first(x))
 
 
-def test_a_part_that_changes_changes_in_both() -> None:
+def test_a_part_that_changes_changes_in_both():
     module = Twofold()
     module.second = other = nn.Linear(3, 3)
     assert module.second is module._modules["second"] is other
@@ -39,11 +38,9 @@ def test_a_part_that_changes_changes_in_both() -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))])
-def test_copies_have_parts_of_their_own(copied: object) -> None:
-    assert callable(copied)
+def test_copies_have_parts_of_their_own(copied):
     module = build("highway", "dense", width=4, depth=2)
     other = copied(module)
-    assert isinstance(other, Stack)
     assert other.joins is other._modules["joins"] is not module.joins
     x = torch.randn(3, 4)
     expected = module(x)
@@ -52,7 +49,7 @@ def test_copies_have_parts_of_their_own(copied: object) -> None:
     torch.testing.assert_close(other(x), expected)
 
 
-def test_other_parameters_reach_the_parts() -> None:
+def test_other_parameters_reach_the_parts():
     module, other = (build("plain", "dense", width=4, depth=2, seed=seed) for seed in (1, 2))
     x = torch.randn(3, 4)
     torch.testing.assert_close(functional_call(module, dict(other.named_parameters()), (x,)), other(x))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -22,17 +20,17 @@ from tests.combinations import IN_DENSE
 WIDTH = 8
 
 
-def branch(width: int, *, inplace: bool) -> nn.Module:
+def branch(width, *, inplace):
     return nn.Sequential(
         nn.ReLU(inplace), nn.Linear(width, width), nn.ReLU(inplace), nn.Linear(width, width), nn.Tanh()
     )
 
 
-def writes(width: int) -> nn.Module:
+def writes(width):
     return branch(width, inplace=True)
 
 
-def copies(width: int) -> nn.Module:
+def copies(width):
     return branch(width, inplace=False)
 
 
@@ -49,7 +47,7 @@ class WritesInEvaluation(nn.Linear):
         return super().forward(x if self.training else x.clamp_(-1, 1))
 
 
-def outcome(block: str, factory: Callable[[int], nn.Module]) -> list[Tensor]:
+def outcome(block, factory):
     """The output and the gradients of a stack, in float64."""
     network = build(block, family(factory, kind="vector"), width=WIDTH, depth=3, seed=1).double()
     x = torch.randn(5, WIDTH, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -58,7 +56,7 @@ def outcome(block: str, factory: Callable[[int], nn.Module]) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("block", IN_DENSE)
-def test_a_layer_that_writes_to_its_input_computes_what_it_computes_out_of_place(block: str) -> None:
+def test_a_layer_that_writes_to_its_input_computes_what_it_computes_out_of_place(block):
     for written, expected in zip(outcome(block, writes), outcome(block, copies), strict=True):
         torch.testing.assert_close(written, expected, rtol=0, atol=0)
 
@@ -73,27 +71,23 @@ def test_a_layer_that_writes_to_its_input_computes_what_it_computes_out_of_place
         (lambda width: nn.Sequential(nn.Linear(width, width), nn.ReLU(inplace=True)), False),  # to its own
     ],
 )
-def test_a_copy_is_an_option_of_the_family_and_so_in_every_row(
-    factory: Callable[[int], nn.Module], is_said: bool
-) -> None:
+def test_a_copy_is_an_option_of_the_family_and_so_in_every_row(factory, is_said):
     built = family(factory)
     assert built.options.get("copy_input", False) is is_said
     assert any("writes to its input" in remark for remark in built.remarks) is is_said
 
 
-def half(width: int) -> nn.Module:
+def half(width):
     return nn.Sequential(nn.Linear(width, width), nn.GELU()).to(torch.bfloat16)
 
 
-def double(width: int) -> nn.Module:
+def double(width):
     return nn.Sequential(nn.Linear(width, width), nn.GELU()).double()
 
 
 @pytest.mark.parametrize(("factory", "dtype"), [(half, torch.bfloat16), (double, torch.float64)])
 @pytest.mark.parametrize("block", ["highway", "hc-dynamic"])
-def test_a_network_has_the_dtype_of_its_layers(
-    factory: Callable[[int], nn.Module], dtype: torch.dtype, block: str
-) -> None:
+def test_a_network_has_the_dtype_of_its_layers(factory, dtype, block):
     built = family(factory)
     network = build(block, built, width=WIDTH, depth=2, dataset="digits")
     assert {parameter.dtype for parameter in network.parameters()} == {dtype}
@@ -111,7 +105,7 @@ class Cast(nn.Module):
         return torch.tanh(self.map(x.to(torch.bfloat16)))
 
 
-def mixed(width: int) -> nn.Module:
+def mixed(width):
     return nn.Sequential(nn.Linear(width, width), nn.LayerNorm(width).to(torch.bfloat16))
 
 
@@ -122,7 +116,7 @@ def mixed(width: int) -> nn.Module:
         (mixed, "several dtypes"),
     ],
 )
-def test_dtypes_that_cannot_be(factory: Callable[[int], nn.Module], says: str) -> None:
+def test_dtypes_that_cannot_be(factory, says):
     with pytest.raises(BadInput, match=says):
         family(factory)
 
@@ -133,8 +127,7 @@ class Attend(nn.Module):
         self.inner = nn.MultiheadAttention(width, heads, batch_first=True)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.inner(x, x, x, need_weights=False)[0]
-        return y
+        return self.inner(x, x, x, need_weights=False)[0]
 
 
 class Windows(nn.Module):
@@ -146,7 +139,7 @@ class Windows(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         batch, steps, width = x.shape
-        y: Tensor = self.map(x.view(batch, steps // 16, 16, width).mT).mT
+        y = self.map(x.view(batch, steps // 16, 16, width).mT).mT
         return y.reshape(x.shape)
 
 
@@ -157,20 +150,18 @@ class Windows(nn.Module):
         (Windows, "sequence", 7, 7),
     ],
 )
-def test_conditions_on_sizes_are_found(
-    factory: Callable[[int], nn.Module], kind: str, width: int, nearest: int
-) -> None:
+def test_conditions_on_sizes_are_found(factory, kind, width, nearest):
     built = family(factory)
     assert (built.kind, built.nearest_width(width)) == (kind, nearest)
     built.check_width(nearest)
 
 
-def test_a_width_that_does_not_fit_has_the_reason_and_the_next_one() -> None:
+def test_a_width_that_does_not_fit_has_the_reason_and_the_next_one():
     with pytest.raises(BadInput, match="fits is 60"):
         family(Attend).check_width(64)
 
 
-def test_the_shape_of_the_data_is_tried() -> None:
+def test_the_shape_of_the_data_is_tried():
     with pytest.raises(Incompatible, match="it takes 16, 32"):
         build("plain", family(Windows), width=WIDTH, depth=1, dataset="digits")
 
@@ -186,20 +177,20 @@ class Counted(nn.Module):
             return torch.relu(self.map(x))
 
 
-def lazy(width: int) -> nn.Module:
+def lazy(width):
     return nn.Sequential(nn.LazyLinear(2 * width), nn.GELU(), nn.LazyLinear(width))
 
 
-def normed(width: int) -> nn.Module:
+def normed(width):
     return nn.Sequential(nn.utils.weight_norm(nn.Linear(width, width)), nn.Tanh())
 
 
 @pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
 @pytest.mark.parametrize("factory", [Counted, lazy, normed])
-def test_what_cannot_be_copied_is_built_again(factory: Callable[[int], nn.Module]) -> None:
+def test_what_cannot_be_copied_is_built_again(factory):
     part = family(factory).sublayers[0]
-    module = part.module(WIDTH)  # type: ignore[attr-defined]
-    again = rebuilt(lambda: part.module(WIDTH), module)  # type: ignore[attr-defined]
+    module = part.module(WIDTH)
+    again = rebuilt(lambda: part.module(WIDTH), module)
     x = torch.randn(3, WIDTH)
     assert torch.equal(module(x), again(x))
     assert part.transform_parameters(WIDTH) == count_parameters(module)
@@ -216,17 +207,16 @@ class Scaled(nn.Module):
         self.scale = nn.Parameter(torch.ones(()))
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.scale * self.shared(x)
-        return y
+        return self.scale * self.shared(x)
 
 
-def shares(width: int) -> list[nn.Module]:
+def shares(width):
     shared = nn.Linear(width, width)
     return [nn.Sequential(shared, nn.Tanh()), Scaled(shared)]
 
 
 @pytest.mark.parametrize("block", ["residual", "pre-norm", "hc-dynamic"])
-def test_what_the_parts_of_a_layer_share_stays_shared(block: str) -> None:
+def test_what_the_parts_of_a_layer_share_stays_shared(block):
     built = family(shares)
     network = build(block, built, width=WIDTH, depth=2)
     maps = [part for part in network.modules() if isinstance(part, nn.Linear) and part.in_features == WIDTH]
@@ -235,7 +225,7 @@ def test_what_the_parts_of_a_layer_share_stays_shared(block: str) -> None:
     assert count_parameters(network) == blocks.get(block).stack_parameters(built, WIDTH, 2)
 
 
-def regular(width: int) -> nn.Module:
+def regular(width):
     return nn.TransformerEncoderLayer(width, 2, 2 * width, dropout=0.1, batch_first=True)
 
 
@@ -248,12 +238,12 @@ class StochasticDepth(nn.Module):
         return x * torch.bernoulli(torch.full((len(x), 1), 1 - self.p))
 
 
-def shallow(width: int) -> nn.Module:
+def shallow(width):
     return nn.Sequential(nn.Linear(width, width), StochasticDepth(0.5))
 
 
 @pytest.mark.parametrize("factory", [regular, shallow])
-def test_dropout_is_set_to_0_and_that_is_said(factory: Callable[[int], nn.Module]) -> None:
+def test_dropout_is_set_to_0_and_that_is_said(factory):
     built = family(factory)
     assert built.options["dropout"] == 0
     network, x = build("residual", built, width=WIDTH, depth=2).train(), built.example(2, WIDTH)
@@ -261,15 +251,15 @@ def test_dropout_is_set_to_0_and_that_is_said(factory: Callable[[int], nn.Module
 
 
 class Masked(nn.Linear):
-    def forward(self, x: Tensor, mask: Tensor, *, scale: float = 1.0) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def forward(self, x: Tensor, mask: Tensor, *, scale: float = 1.0) -> tuple[Tensor, Tensor]:
         return super().forward(x) * mask * scale, mask
 
 
-def make_inputs(width: int, batch: int) -> dict[str, Any]:
+def make_inputs(width, batch):
     return {"mask": torch.arange(width * batch).view(batch, width) % 2, "scale": 2.0}
 
 
-def test_further_inputs_come_from_make_inputs_and_the_first_output_counts() -> None:
+def test_further_inputs_come_from_make_inputs_and_the_first_output_counts():
     built = family(lambda width: Masked(width, width))
     network, x = build("plain", built, width=WIDTH, depth=1), torch.randn(3, WIDTH)
     (layer,) = own_layers(network)

@@ -1,21 +1,17 @@
 """Families by name and by options: attributes, invalid options, and inputs."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
 
 from highway_bench.errors import BadInput
-from highway_bench.families import Site, families, make_family
+from highway_bench.families import families, make_family
 from highway_bench.network import build
 
 SHAPES = {"vector": (3, 8), "sequence": (3, 5, 8), "image": (3, 8, 16, 16)}
 
 
 @pytest.mark.parametrize("name", families.names())
-def test_an_example_fits(name: str) -> None:
+def test_an_example_fits(name):
     family = make_family(name)
     x = family.example(3, 8, seq_len=5, generator=torch.Generator().manual_seed(0))
     again = family.example(3, 8, seq_len=5, generator=torch.Generator().manual_seed(0))
@@ -26,7 +22,7 @@ def test_an_example_fits(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", families.names())
-def test_name_and_options_make_the_same_family_again(name: str) -> None:
+def test_name_and_options_make_the_same_family_again(name):
     default = make_family(name)
     assert default.options == {}
     for init in type(default).inits:
@@ -35,7 +31,7 @@ def test_name_and_options_make_the_same_family_again(name: str) -> None:
         assert family.options == ({} if init == "default" else {"init": init})
 
 
-def test_a_transformer_hands_its_options_down() -> None:
+def test_a_transformer_hands_its_options_down():
     attention, mlp = make_family(
         "transformer", heads=2, causal=True, activation="gelu", expansion=2, init="scaled-branch"
     ).sublayers
@@ -51,6 +47,9 @@ def test_a_transformer_hands_its_options_down() -> None:
         ("conv", {"kernel": 4}, "odd"),
         ("conv", {"kernel": "a"}, "kernel"),
         ("conv-pair", {"norm_kind": "foo"}, "norm_kind"),
+        ("conv-pair", {"gate": "triple"}, "gate"),
+        ("conv-pair", {"branch_norm": 1}, "branch_norm"),
+        ("conv-pair", {"last_activation": "step"}, "last_activation"),
         ("dense", {"activation": "foo"}, "activation"),
         ("mlp", {"expansion": 0}, "expansion"),
         ("attention", {"heads": True}, "heads"),
@@ -59,7 +58,7 @@ def test_a_transformer_hands_its_options_down() -> None:
         ("my_layers:make", {"heads": 2}, "heads"),
     ],
 )
-def test_options_that_cannot_be(name: str, options: dict[str, Any], says: str) -> None:
+def test_options_that_cannot_be(name, options, says):
     with pytest.raises(BadInput, match=says):
         make_family(name, **options)
 
@@ -73,17 +72,6 @@ def test_options_that_cannot_be(name: str, options: dict[str, Any], says: str) -
         ("dense", 0, "at least 1"),
     ],
 )
-def test_widths_that_cannot_be(name: str, width: int, says: str) -> None:
+def test_widths_that_cannot_be(name, width, says):
     with pytest.raises(BadInput, match=says):
         build("plain", name, width=width, depth=1)
-
-
-@pytest.mark.parametrize("name", ["dense", "dense-pair", "mlp", "bilstm", "attention"])
-def test_only_images_have_a_stride(name: str) -> None:
-    family = make_family(name)
-    (part,) = family.sublayers
-    if name in ("bilstm", "attention"):
-        with pytest.raises(BadInput, match="stride"):
-            part.transform(Site(part, 8, stride=2))
-    with pytest.raises(BadInput, match="stride"):
-        part.carry(Site(part, 8, stride=2))

@@ -10,11 +10,10 @@ import json
 import shutil
 import sqlite3
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from hypothesis import strategies as st
 
@@ -69,7 +68,7 @@ OPTION_NAMES = ("gate_bias", "heads", "kernel", "activation", "norm_kind", "expa
 
 
 @st.composite
-def options(draw: st.DrawFn) -> BadInput:
+def options(draw):
     """A dry run, or a summary of a network, with one option changed."""
     kind = draw(st.sampled_from(["number", "name", "option", "recipe", "task", "show"]))
     base = RUN if kind == "task" else (RUN[0], draw(st.sampled_from(TASKS)), *RUN[1:])
@@ -117,7 +116,7 @@ CODE = st.one_of(
 )
 
 
-def plugin_text(parts: Mapping[str, str]) -> str:
+def plugin_text(parts):
     """The source of a plug-in with a block."""
     return f"""
 {parts["import"]}
@@ -135,7 +134,7 @@ class MyGate(Block):
 
 
 @st.composite
-def plugins(draw: st.DrawFn) -> BadInput:
+def plugins(draw):
     """A plug-in with one part changed, or that is no Python; its module has a new name each time."""
     part = draw(st.sampled_from([*PLUGIN, "everything"]))
     if part == "everything":
@@ -147,7 +146,7 @@ def plugins(draw: st.DrawFn) -> BadInput:
     return BadInput("plug-ins", (*command, "--plugin", name), lambda folder: write(folder / name, content))
 
 
-def write(path: Path, content: bytes) -> None:
+def write(path, content):
     """Write a file, in its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -167,7 +166,7 @@ IDX = {
 
 
 @st.composite
-def data_files(draw: st.DrawFn) -> BadInput:
+def data_files(draw):
     """A table of texts, or images, with one field of one file changed."""
     if draw(st.booleans()):
         lines = [*TWEETS]
@@ -186,7 +185,7 @@ def data_files(draw: st.DrawFn) -> BadInput:
         files[name] = files[name][:at] + draw(st.binary(max_size=4)) + files[name][at + 4 :]
         words = ("data", "check", "mnist")
 
-    def prepare(folder: Path) -> None:
+    def prepare(folder):
         for path, content in files.items():
             write(folder / "data" / path, content)
 
@@ -206,7 +205,7 @@ STORE_COMMANDS = (
 
 
 @st.composite
-def stores(draw: st.DrawFn, sound: Path) -> BadInput:
+def stores(draw, sound):
     """A copy of the store ``sound`` with one value changed, or some bytes."""
     command = draw(st.sampled_from([*STORE_COMMANDS, *STORE_COMMANDS[:4]]))
     what = draw(st.sampled_from(["cell", "cell", "record", "meta", "bytes"]))
@@ -216,7 +215,7 @@ def stores(draw: st.DrawFn, sound: Path) -> BadInput:
     name = name if len(name.encode()) < 200 and not name.startswith("-") else "changed.sqlite"
     key = draw(st.sampled_from(["blocks", "tasks", "digests", "command", "started", "machines", "plugins", "cores"]))
 
-    def prepare(folder: Path) -> None:
+    def prepare(folder):
         path = folder / name
         shutil.copyfile(sound, path)
         if what == "bytes":
@@ -238,7 +237,7 @@ def stores(draw: st.DrawFn, sound: Path) -> BadInput:
     return BadInput("stores", (*command, "--store", name), prepare)
 
 
-def to_json(value: Any) -> str:
+def to_json(value):
     """``value`` as JSON; numbers that JSON lacks as text."""
     try:
         return json.dumps(value, allow_nan=False)
@@ -250,7 +249,7 @@ def to_json(value: Any) -> str:
 
 
 @st.composite
-def asv_results(draw: st.DrawFn, root: Path, machine: Mapping[str, Any], point: Mapping[str, Any]) -> BadInput:
+def asv_results(draw, root, machine, point):
     """One machine's folder with one field of its files changed, to be imported into the checkout ``root``."""
     files = {"machine.json": machine, "point.json": point}
     name = draw(st.sampled_from([*files, "point.json", "point.json"]))
@@ -268,7 +267,7 @@ def asv_results(draw: st.DrawFn, root: Path, machine: Mapping[str, Any], point: 
     if draw(st.integers(0, 9)) == 0:
         text = text[: draw(st.integers(0, len(text)))]
 
-    def prepare(folder: Path) -> None:
+    def prepare(folder):
         shutil.rmtree(root / "reports", ignore_errors=True)
         for file, data in files.items():
             write(folder / "box" / file, (text if file == name else json.dumps(data)).encode())
@@ -276,9 +275,9 @@ def asv_results(draw: st.DrawFn, root: Path, machine: Mapping[str, Any], point: 
     return BadInput("asv results", ("history", "import", "box", "--root", str(root)), prepare)
 
 
-def paths_in(data: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def paths_in(data, above=()):
     """The path of every field of a JSON value."""
-    fields: Sequence[Any] = [*data.items()] if isinstance(data, dict) else [*enumerate(data)]
+    fields = [*data.items()] if isinstance(data, dict) else [*enumerate(data)]
     found = []
     for key, value in fields:
         found.append((*above, key))

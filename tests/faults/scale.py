@@ -5,8 +5,6 @@
 JSON file to which the figures are added.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -20,7 +18,7 @@ CHAIN = os.environ.get("HIGHWAY_BENCH_CHAIN")
 FIGURES = os.environ.get("HIGHWAY_BENCH_FIGURES")
 
 
-def note(proof: str, **figures: object) -> None:
+def note(proof, **figures):
     """Add the figures of one proof to the file of figures, if one is named, and print them."""
     print(f"{proof}: {figures}")  # noqa: T201
     if FIGURES:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, tzinfo
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from highway_bench.cli import app
 from highway_bench.execution import record
-from highway_bench.execution.progress import Event, Finished
+from highway_bench.execution.progress import Finished
 from highway_bench.execution.record import RunClock
 from highway_bench.execution.runner import run_cells
 from highway_bench.frames.rows import prepared
@@ -21,11 +19,9 @@ from highway_bench.results import Store
 from tests.faults.scale import note
 from tests.inline_engine import cell_of
 
-SetClock = Callable[[float], None]
-
 
 @pytest.fixture
-def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def layers(tmp_path, monkeypatch):
     """A user's module, whose number is the loss of a cell with ``do="value"``."""
     folder = tmp_path / "own"
     folder.mkdir()
@@ -35,14 +31,14 @@ def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
+def set_clock(monkeypatch):
     """Sets the clock of this process, the one that rows, the pool and Python's own libraries read, by some seconds."""
     read = time.time
 
-    def by(seconds: float) -> None:
+    def by(seconds):
         class Shifted(datetime):
             @classmethod
-            def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            def now(cls, tz: tzinfo | None = None) -> datetime:
                 return datetime.now(tz) + timedelta(seconds=seconds)
 
         monkeypatch.setattr(record, "datetime", Shifted)
@@ -52,7 +48,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
 
 
 @pytest.mark.parametrize("jump", [-86_400.0, 86_400.0])
-def test_a_clock_that_is_set_in_mid_run(fakes: str, tmp_path: Path, set_clock: SetClock, jump: float) -> None:
+def test_a_clock_that_is_set_in_mid_run(fakes, tmp_path, set_clock, jump):
     """It ends no cell, a hanging one is stopped all the same, and no row is older than one before it."""
     doing = dict.fromkeys(range(1, 14), "measure") | {7: "hang"}
     cells = [
@@ -60,7 +56,7 @@ def test_a_clock_that_is_set_in_mid_run(fakes: str, tmp_path: Path, set_clock: S
         for depth, do in doing.items()
     ]
 
-    def on_event(event: Event) -> None:
+    def on_event(event):
         if isinstance(event, Finished) and event.done == 3:
             set_clock(jump)
 
@@ -78,7 +74,7 @@ def test_a_clock_that_is_set_in_mid_run(fakes: str, tmp_path: Path, set_clock: S
     note(f"clock set by {jump:g} s", cells=len(cells), out_of_order=0)
 
 
-def test_an_edit_and_a_clock_set_back(fakes: str, layers: Path, tmp_path: Path, set_clock: SetClock) -> None:
+def test_an_edit_and_a_clock_set_back(fakes, layers, tmp_path, set_clock):
     """The report shows what the newer source gave, and ``prune`` removes what the older one gave."""
     path = tmp_path / "s.sqlite"
     recipe = {"log": str(tmp_path / "log"), "do": "value"}
@@ -100,12 +96,12 @@ def test_an_edit_and_a_clock_set_back(fakes: str, layers: Path, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("last", [None, "", "yesterday", "2026-13-45T00:00", "0001-01-01T00:00:00"])
-def test_a_store_without_a_later_time(last: str | None) -> None:
+def test_a_store_without_a_later_time(last):
     before = record.now()
     assert before <= RunClock(last).now() <= record.now()
 
 
-def test_a_time_after_the_newest_of_a_store() -> None:
+def test_a_time_after_the_newest_of_a_store():
     assert RunClock("9999-12-31T23:59:00-12:00").now() <= record.now()  # no moment of UTC's calendar
     clock = RunClock("9998-01-01T00:00:00")
     assert [clock.now() for _ in range(2)] == [f"9998-01-01T00:00:00.00000{number}+00:00" for number in (1, 2)]

@@ -12,10 +12,8 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -27,7 +25,7 @@ from highway_bench.cli import app
 from highway_bench.data import sentiment
 from highway_bench.history.machine import entry
 from highway_bench.interactive.run import run
-from tests.faults.bad_inputs import BadInput, asv_results, data_files, options, plugins, stores
+from tests.faults.bad_inputs import asv_results, data_files, options, plugins, stores
 from tests.faults.scale import CHAIN, INPUTS, SHELL_INPUTS, note
 
 LONGEST = 120  # seconds of one command
@@ -68,7 +66,7 @@ class Tally:
 
 
 @pytest.fixture(scope="module")
-def strategy(tmp_path_factory: pytest.TempPathFactory) -> st.SearchStrategy[BadInput]:
+def strategy(tmp_path_factory):
     """Inputs of every kind; half of them are options."""
     folder = tmp_path_factory.mktemp("sound")
     run("memory", profile="smoke", family="dense", block=["plain", "highway"], workers=1, store=folder / "store.sqlite")
@@ -102,10 +100,10 @@ def strategy(tmp_path_factory: pytest.TempPathFactory) -> st.SearchStrategy[BadI
 
 
 @pytest.fixture
-def process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def process(monkeypatch, tmp_path):
     """This process as a command finds it: with an alarm, without a cluster, and with its folders back afterwards."""
 
-    def ring(*_: object) -> None:
+    def ring(*_):
         raise Hang
 
     before = signal.signal(signal.SIGALRM, ring)
@@ -118,7 +116,7 @@ def process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-def fault_of(words: tuple[str, ...], code: int, errors: str) -> str | None:
+def fault_of(words, code, errors):
     """What is wrong with how a command ended; ``None`` if nothing is."""
     allowed = STATUSES | {status for start, status in CHECKS.items() if words[: len(start)] == start}
     if code not in allowed:
@@ -133,12 +131,12 @@ def fault_of(words: tuple[str, ...], code: int, errors: str) -> str | None:
     return None
 
 
-def was_refused_by_the_parser(errors: str) -> bool:
+def was_refused_by_the_parser(errors):
     """Whether the command's words were no valid command line."""
     return errors.lstrip().startswith("Usage:")
 
 
-def forget(known: set[str]) -> None:
+def forget(known):
     """Remove what a plug-in or a data file left in this process."""
     for name in set(blocks.names()) - known:
         blocks.unregister(name)
@@ -148,7 +146,7 @@ def forget(known: set[str]) -> None:
         cached.cache_clear()
 
 
-def try_here(one: BadInput, tally: Tally) -> None:
+def try_here(one, tally):
     """Call the command in this process, in a folder of its own."""
     known = set(blocks.names())
     with tempfile.TemporaryDirectory(dir=".") as name:
@@ -174,7 +172,7 @@ def try_here(one: BadInput, tally: Tally) -> None:
         tally.faults.append(f"{[word[:200] for word in one.words]}: {fault}")
 
 
-def of_scale(inputs: int) -> Any:
+def of_scale(inputs):
     """So many inputs; a fault is counted and does not stop them."""
     return settings(
         max_examples=inputs, phases=[Phase.generate], suppress_health_check=list(HealthCheck), deadline=None
@@ -182,7 +180,7 @@ def of_scale(inputs: int) -> Any:
 
 
 @pytest.mark.usefixtures("process")
-def test_no_input_gives_a_traceback(strategy: st.SearchStrategy[BadInput]) -> None:
+def test_no_input_gives_a_traceback(strategy):
     """In rounds, each with a seed of its own; in a chain's folder the next call goes on with the next round."""
     tally = Tally.read()
     for number in range(tally.rounds, tally.rounds + math.ceil(INPUTS / ROUND)):
@@ -190,7 +188,7 @@ def test_no_input_gives_a_traceback(strategy: st.SearchStrategy[BadInput]) -> No
         @seed(number)
         @of_scale(ROUND)
         @given(strategy)
-        def every(one: BadInput) -> None:
+        def every(one):
             try_here(one, tally)
 
         every()
@@ -212,14 +210,14 @@ def test_no_input_gives_a_traceback(strategy: st.SearchStrategy[BadInput]) -> No
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("process")
-def test_no_command_line_gives_a_traceback(strategy: st.SearchStrategy[BadInput], tmp_path: Path) -> None:
+def test_no_command_line_gives_a_traceback(strategy, tmp_path):
     """A sample through the real command line."""
-    faults: list[str] = []
+    faults = []
     path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
 
     @of_scale(SHELL_INPUTS)
     @given(strategy)
-    def every(one: BadInput) -> None:
+    def every(one):
         with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
             one.prepare(Path(folder))
             done = subprocess.run(

@@ -35,7 +35,7 @@ class Chain:
         self.store, self.log, self.lines, self._state = (folder / name for name in names)
         self.log.touch()
         known = json.loads(self._state.read_text(encoding="utf-8")) if self._state.exists() else {}
-        self.kills: Counter[str] = Counter(known)
+        self.kills = Counter(known)
 
     def cells(self, kills: int) -> list[Cell]:
         """The cells of a chain of so many kills; half of them in groups, as timed cells and populations are."""
@@ -57,7 +57,7 @@ class Chain:
         return run_apart(self.store, self.lines)
 
 
-def victims(process: psutil.Process, what: str) -> list[psutil.Process]:
+def victims(process, what):
     """The processes to kill. A run that has no worker yet is killed itself."""
     children = process.children(recursive=True)
     workers = [child for child in children if is_worker(child)]
@@ -66,7 +66,7 @@ def victims(process: psutil.Process, what: str) -> list[psutil.Process]:
     return workers[:1] if what == "worker" and workers else [process]
 
 
-def is_worker(process: psutil.Process) -> bool:
+def is_worker(process):
     """Whether it is a worker that has not ended."""
     try:
         return "spawn_main" in " ".join(process.cmdline())
@@ -74,7 +74,7 @@ def is_worker(process: psutil.Process) -> bool:
         return False
 
 
-def run_and_kill(chain: Chain, chance: random.Random, most: int) -> int:
+def run_and_kill(chain, chance, most):
     """Run the command once, with kills until the chain has ``most``; returns its exit status."""
     begun = len(begun_in(chain.log))
     process, delay = chain.start(), chance.uniform(0.0, 0.8)
@@ -96,7 +96,7 @@ def run_and_kill(chain: Chain, chance: random.Random, most: int) -> int:
 
 
 @pytest.mark.slow
-def test_a_chain_of_kills(tmp_path: Path) -> None:
+def test_a_chain_of_kills(tmp_path):
     chain = Chain(Path(CHAIN) if CHAIN else tmp_path)
     most = chain.kills.total() + KILLS
     chance = random.Random(most)
@@ -123,7 +123,7 @@ def test_a_chain_of_kills(tmp_path: Path) -> None:
     assert (lost, again, len(rows)) == (0, [], len(every))
 
 
-def is_working(pid: int) -> bool:
+def is_working(pid):
     """Whether the process is a worker of a chain: the system may have given its number to another."""
     try:
         process = psutil.Process(pid)

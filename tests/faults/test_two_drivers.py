@@ -1,9 +1,6 @@
 """Several commands on one store: one at a time measures, the others are refused, and no cell is measured twice."""
 
-from __future__ import annotations
-
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -15,12 +12,12 @@ DRIVERS = 3
 
 
 @pytest.mark.slow
-def test_several_drivers_on_one_store(tmp_path: Path) -> None:
+def test_several_drivers_on_one_store(tmp_path):
     """Each is started again until it has run: the first measures everything, and the others find it stored."""
     chain = Chain(tmp_path)
     cells = chain.cells(1)
     running = [chain.start() for _ in range(DRIVERS)]
-    ended: Counter[int] = Counter()
+    ended = Counter()
     while running:
         codes = [process.wait(600) for process in running]
         ended.update(codes)

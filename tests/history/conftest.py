@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -93,7 +93,7 @@ class Throwaway:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.values: dict = json.loads(json.dumps(START))
+        self.values = json.loads(json.dumps(START))
         self.commits = self.git("rev-list", "--reverse", "--all").split()
 
     @classmethod
@@ -173,7 +173,7 @@ class Throwaway:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_home(tmp_path_factory: pytest.TempPathFactory):
+def own_home(tmp_path_factory):
     """A home folder for the tests: asv stores machines in the home folder, and only HOME can change its path."""
     before = {
         name: os.environ.get(name) for name in ("HOME", "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE", "npm_config_cache")
@@ -193,18 +193,16 @@ def own_home(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.fixture
-def throwaway(tmp_path: Path) -> Throwaway:
+def throwaway(tmp_path):
     """A new repository for one test, with no commit."""
     return Throwaway.new(tmp_path / "repository")
 
 
 @pytest.fixture(scope="session")
-def write_point() -> Callable[..., Path]:
+def write_point():
     """A function that writes an invented result file."""
 
-    def write(
-        folder: Path, commit: str, rows: dict[str, tuple[list[float | None] | None, int]], **fields: object
-    ) -> Path:
+    def write(folder, commit, rows, **fields):
         """``rows`` are each benchmark's values, over *plain* and *highway*, with the time of their measurement; a
         missing machine's ``folder`` is created."""
         if not (folder / "machine.json").is_file():
@@ -234,7 +232,7 @@ def write_point() -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> Throwaway:
+def planted(tmp_path_factory):
     """Six measured commits: two alike, a slow-down, more memory, a block that stops training, and one without a
     change. A run makes them once, and each worker of pytest-xdist has a copy."""
     base = tmp_path_factory.getbasetemp()
@@ -247,14 +245,14 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Throwaway:
 
 
 @pytest.fixture
-def copy(planted: Throwaway, tmp_path: Path) -> Throwaway:
+def copy(planted, tmp_path):
     """A copy of ``planted`` that a test may change."""
     one = Throwaway(shutil.copytree(planted.root, tmp_path / "copy", symlinks=True))
     one.values = json.loads((one.root / "highway_bench/values.json").read_text())
     return one
 
 
-def plant(root: Path) -> None:
+def plant(root):
     """The repository of ``planted`` in the folder ``root``."""
     repository = Throwaway.new(root)
     for changes in (
@@ -270,7 +268,7 @@ def plant(root: Path) -> None:
 
 
 @pytest.fixture
-def planted_processes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def planted_processes(monkeypatch):
     """Comparisons use planted processes and commits' unbuilt files; the list has the folder of each that was
     started."""
     for module in ("highway_bench.history.compare", "highway_bench.history.suite.measuring"):
@@ -280,7 +278,7 @@ def planted_processes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return PlantedProcess.started
 
 
-def unpacked(paths: Paths, commit: str, name: str) -> Path:
+def unpacked(paths, commit, name):
     """A commit's files in a folder of their own."""
     folder = paths.working / name / commit
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,5 @@
 """asv's pages agree with the gate, show what was measured, and print names of the field."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -23,7 +21,7 @@ AXES = [["'plain'", "'highway'"], ["10"]]
 FLAT = (1.000, 1.004, 0.998, 1.002, 0.999, 1.003)
 
 
-def planted_points(throwaway, write_point, ratios: list[float]) -> None:
+def planted_points(throwaway, write_point, ratios):
     """A commit for each of highway's ``ratios``, with points of it and of plain, which stays as it is."""
     for number, ratio in enumerate(ratios):
         values = [1.0 + 1e-3 * (number % 3), 2 * ratio]
@@ -33,9 +31,7 @@ def planted_points(throwaway, write_point, ratios: list[float]) -> None:
 
 
 @pytest.mark.parametrize("rise", [(1.035, 1.07), (1.07, 1.07), (1.035, 1.07, 1.071)])
-def test_a_slow_down_of_seven_percent_over_two_commits_is_on_the_page_and_in_the_gate(
-    throwaway, write_point, rise: tuple[float, ...]
-) -> None:
+def test_a_slow_down_of_seven_percent_over_two_commits_is_on_the_page_and_in_the_gate(throwaway, write_point, rise):
     planted_points(throwaway, write_point, [*FLAT, *rise])
     (finding,) = gate(throwaway.paths).findings
     publish(throwaway.paths, scripts=False)
@@ -50,10 +46,10 @@ def test_a_slow_down_of_seven_percent_over_two_commits_is_on_the_page_and_in_the
     assert set(blamed) < set(throwaway.commits[5:8])
     assert jump[3] / jump[2] == pytest.approx(1.07, abs=0.01)
     assert index["names"] == {listed[0]: "step time · highway · dense · 10 layers"}
-    assert "step time · highway · dense · 10 layers" in (html / "regressions.xml").read_text()
+    assert index["names"][listed[0]] in (html / "regressions.xml").read_text()
 
 
-def test_what_the_gate_calls_clean_is_not_on_the_page(throwaway, write_point) -> None:
+def test_what_the_gate_calls_clean_is_not_on_the_page(throwaway, write_point):
     """A rise of long ago, which asv would list for ever."""
     planted_points(throwaway, write_point, [*FLAT, *[1.07] * (WINDOW + LEVEL + 1)])
     assert not gate(throwaway.paths).findings
@@ -61,9 +57,7 @@ def test_what_the_gate_calls_clean_is_not_on_the_page(throwaway, write_point) ->
     assert read_json(throwaway.paths.html / "regressions.json") == {"regressions": []}
 
 
-def test_a_commit_without_a_point_is_labelled_and_the_grid_shows_the_series_that_grew_most(
-    throwaway, write_point
-) -> None:
+def test_a_commit_without_a_point_is_labelled_and_the_grid_shows_the_series_that_grew_most(throwaway, write_point):
     planted_points(throwaway, write_point, [1.0, 1.0])
     broken = throwaway.commit("does not import")
     store_gap(throwaway.paths.results / throwaway.machine.name, broken, Exception(f"{broken[:8]} does not import: x"))
@@ -76,7 +70,7 @@ def test_a_commit_without_a_point_is_labelled_and_the_grid_shows_the_series_that
     assert [ratio for _, ratio in graph] == pytest.approx([1.0, 1.001, 1.2], abs=1e-3)
 
 
-def test_asvs_own_search_finds_nothing_in_the_committed_points_that_the_gate_calls_clean() -> None:
+def test_asvs_own_search_finds_nothing_in_the_committed_points_that_the_gate_calls_clean():
     if git.is_shallow(ROOT):
         pytest.skip("a shallow clone")
     paths = Paths.of(ROOT)
@@ -97,7 +91,7 @@ def test_asvs_own_search_finds_nothing_in_the_committed_points_that_the_gate_cal
     assert searched > 100
 
 
-def test_only_what_has_a_point_is_listed(tmp_path: Path, write_point) -> None:
+def test_only_what_has_a_point_is_listed(tmp_path, write_point):
     rows = {
         STEP: [[1.0, None, 3.0, float("nan")], [["'plain'", "'highway'"], ["10", "50"]], "1", 0],
         "blocks.Depths.track_gpu_seconds": [None, [["'plain'", "'highway'"], ["10", "50"]], "1", 0],
@@ -111,7 +105,7 @@ def test_only_what_has_a_point_is_listed(tmp_path: Path, write_point) -> None:
     assert listed[STEP]["params"] == [["'highway'", "'plain'"], ["10"]]
 
 
-def test_scripts_of_another_asv_keep_their_names_and_say_so(tmp_path: Path) -> None:
+def test_scripts_of_another_asv_keep_their_names_and_say_so(tmp_path):
     for name, _, _ in SCRIPTS:
         (tmp_path / name).write_text("other")
     assert "internal names" in adapt_pages(tmp_path)

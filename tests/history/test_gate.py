@@ -1,7 +1,5 @@
 """The gate: planted changes are flagged at their commit, harmless ones are not, and measuring nothing never passes."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -11,7 +9,6 @@ from pathlib import Path
 import json5
 import pytest
 from typer.testing import CliRunner
-from typer.testing import Result as Invoked
 
 from highway_bench.cli import app
 from highway_bench.cli.history.gate import table_row
@@ -21,7 +18,7 @@ from highway_bench.history.files import MACHINE, Point, Result, read_json, write
 from highway_bench.history.gate import gate, rises_to_list, verdict_on
 from highway_bench.history.lines import SuspectedRegression, TrackedSeries, lines_of, rises
 from highway_bench.history.suite.process import RequestFailed
-from highway_bench.history.suite.series import SERIES, HistoryCell, Series, Suite
+from highway_bench.history.suite.series import SERIES, HistoryCell, Suite
 from highway_bench.history.verdicts import VERDICTS, GateVerdict
 from highway_bench.provenance.git import git
 
@@ -44,7 +41,7 @@ def no_verdicts(planted):
         shutil.rmtree(folder)
 
 
-def test_planted_changes_are_flagged_at_their_commits_and_nothing_else(planted, report) -> None:
+def test_planted_changes_are_flagged_at_their_commits_and_nothing_else(planted, report):
     flagged = {
         (one.rise.of.series, one.rise.of.cell.block, one.rise.good, one.rise.commit, one.verdict)
         for one in report.findings
@@ -61,7 +58,7 @@ def test_planted_changes_are_flagged_at_their_commits_and_nothing_else(planted, 
     assert not report.lost
 
 
-def test_the_commits_that_regressed_are_named(planted, report) -> None:
+def test_the_commits_that_regressed_are_named(planted, report):
     """The one that trains worse comes last; no commit before either was left out."""
     heavier, worse = report.culprits
     assert [one.commit for one in report.culprits] == [planted.commits[number] for number in (HEAVIER, WORSE)]
@@ -70,7 +67,7 @@ def test_the_commits_that_regressed_are_named(planted, report) -> None:
     assert heavier.series + worse.series == len(report.of(GateVerdict.REGRESSION))
 
 
-def test_a_proposed_time_is_confirmed_beside_the_last_good_commit(planted, planted_processes) -> None:
+def test_a_proposed_time_is_confirmed_beside_the_last_good_commit(planted, planted_processes):
     report = gate(planted.paths, planted.machine)
     timed = [one for one in report.findings if one.rise.of.series is TIME]
     assert timed
@@ -83,8 +80,8 @@ def test_a_proposed_time_is_confirmed_beside_the_last_good_commit(planted, plant
     assert "of the cores" in report.load
 
 
-def test_a_comparison_that_fails_leaves_its_series_undecided(planted, planted_processes, monkeypatch) -> None:
-    def fails(self, request: str, **cell):
+def test_a_comparison_that_fails_leaves_its_series_undecided(planted, planted_processes, monkeypatch):
+    def fails(self, request, **cell):
         raise RequestFailed("the good commit does not start")
 
     monkeypatch.setattr("highway_bench.history.compare.PackageProcess.ask", fails)
@@ -94,10 +91,10 @@ def test_a_comparison_that_fails_leaves_its_series_undecided(planted, planted_pr
     monkeypatch.undo()
     late = gate(planted.paths, planted.machine, seconds=0)
     (remark,) = {one.remark for one in late.findings if one.rise.of.series is TIME}
-    assert remark == "0 pairs of processes until the time was up, of at least 6"
+    assert remark.startswith("0 pairs")
 
 
-def test_only_machines_that_were_measured_at_head_are_judged(copy) -> None:
+def test_only_machines_that_were_measured_at_head_are_judged(copy):
     """A count that rose on another machine, and was mended since, must not fail the gate for ever."""
     own, other = copy.paths.results / copy.machine.name, copy.paths.results / "other-box"
     for number in (0, 1):  # points of an older torch
@@ -115,7 +112,7 @@ def test_only_machines_that_were_measured_at_head_are_judged(copy) -> None:
     head.unlink()
     one = gate(copy.paths)
     assert one.machines == [copy.machine.name] == list({finding.rise.of.machine for finding in one.findings})
-    assert one.lines == ["other-box: not measured at HEAD, last 1 commits before; not judged"]
+    assert [line.partition(":")[0] for line in one.lines] == ["other-box"]
     write_json(head.with_name(f"{head.name[:8]}-old.json"), data | {"env_name": "old"})
     assert gate(copy.paths).machines == both.machines
 
@@ -126,11 +123,11 @@ def test_only_machines_that_were_measured_at_head_are_judged(copy) -> None:
         ({"[": None}, "is no pattern"),
         ({".*": "0123456"}, "no commit"),
         ({".*": "aside"}, "line"),
-        (None, "is no object of patterns"),
-        ({".*": 5}, "is no object of patterns"),
+        (None, "no object"),
+        ({".*": 5}, "no object"),
     ],
 )
-def test_an_accepted_rise_that_cannot_be_is_one_line(copy, accepted, message) -> None:
+def test_an_accepted_rise_that_cannot_be_is_one_line(copy, accepted, message):
     if accepted == {".*": "aside"}:
         accepted = {".*": copy.git("commit-tree", "HEAD^{tree}", "-m", "aside")}
     configuration = json5.loads((copy.root / "asv.conf.json").read_text()) | {"regressions_first_commits": accepted}
@@ -140,7 +137,7 @@ def test_an_accepted_rise_that_cannot_be_is_one_line(copy, accepted, message) ->
         gate(copy.paths)
 
 
-def test_a_proposal_that_is_not_slower_is_no_regression(planted, planted_processes, monkeypatch) -> None:
+def test_a_proposal_that_is_not_slower_is_no_regression(planted, planted_processes, monkeypatch):
     """The stored points rose because the machine was slow; beside the good commit HEAD is as fast."""
     ask = "highway_bench.history.compare.PackageProcess.ask"
     monkeypatch.setattr(ask, lambda self, request, **cell: None if request == "prepare" else (1.0, 1.0))
@@ -150,16 +147,16 @@ def test_a_proposal_that_is_not_slower_is_no_regression(planted, planted_process
     assert {rise.of.series for rise, _ in rises_to_list(planted.paths)} == {PEAK, LOSS}
 
 
-def test_a_window_leaves_old_regressions_out(planted) -> None:
+def test_a_window_leaves_old_regressions_out(planted):
     flagged = [one for one in gate(planted.paths, window=2).findings if one.rise.of.series is not TIME]
     assert {one.rise.commit for one in flagged} == {planted.commits[WORSE]}
 
 
-def command(paths, *words: str) -> Invoked:
+def command(paths, *words):
     return CliRunner().invoke(app, ["history", "gate", "--no-confirm", "--root", str(paths.root), *words])
 
 
-def test_statuses_of_the_command(planted, throwaway) -> None:
+def test_statuses_of_the_command(planted, throwaway):
     """0 no regression, 1 a regression, 2 bad input, 3 nothing measured, 5 undecided."""
     result = command(planted.paths, "--json")
     assert (result.exit_code, "series regressed" in result.stderr) == (1, True)
@@ -185,7 +182,7 @@ def test_statuses_of_the_command(planted, throwaway) -> None:
     assert (dirty.exit_code, "uncommitted changes" in dirty.stderr) == (2, True)
 
 
-def test_a_series_that_fails_or_vanishes_at_head_does_not_pass(throwaway) -> None:
+def test_a_series_that_fails_or_vanishes_at_head_does_not_pass(throwaway):
     for values in ({}, {"highway": {"broken": 1}}):
         throwaway.commit("change", **values)
         throwaway.measure()
@@ -193,22 +190,22 @@ def test_a_series_that_fails_or_vanishes_at_head_does_not_pass(throwaway) -> Non
     assert {(one.of.cell.block, one.reason) for one in lost} == {("highway", "failed")}
     assert {"ratio", "saved_bytes"} <= {one.of.series.name for one in lost}
     del throwaway.values["highway"]
-    throwaway.commit("the block's file is there, and the package does not know it")
+    throwaway.commit("known by its file alone")
     throwaway.measure()
     lost = gate(throwaway.paths).lost
     assert {one.of.cell.block for one in lost} == {"highway"}
     assert all(one.reason.startswith("n/a, and") and throwaway.commits[0][:8] in one.reason for one in lost)
     (throwaway.root / "highway_bench/blocks/highway.py").unlink()
-    throwaway.commit("a block that was removed is not lost")
+    throwaway.commit("removed")
     throwaway.measure()
     assert not gate(throwaway.paths).lost
 
 
-def line(*values: float, sd: float = math.nan, samples: int = 1) -> list[tuple[str, Point]]:
+def line(*values, sd=math.nan, samples=1):
     return [(f"c{index}", Point(value, sd, samples)) for index, value in enumerate(values)]
 
 
-def found(series, values: list[tuple[str, Point]], recent: set[str] = ALL) -> list[SuspectedRegression]:
+def found(series, values, recent=ALL):
     return list(rises({TrackedSeries(series, CELL, "m", "name"): values}, recent))
 
 
@@ -236,9 +233,7 @@ SPANS = [(better, after) for better in (1, 2, 3) for after in (1, 2, 5)]
         (PEAK, [5, 5, 6, 5, 5, 6], 5, 5),  # and raised again
     ],
 )
-def test_a_step_is_blamed_on_its_first_commit(
-    series: Series, values: list[float], first_bad: int | None, before: float
-) -> None:
+def test_a_step_is_blamed_on_its_first_commit(series, values, first_bad, before):
     steps = [one for one in found(series, line(*values)) if not one.trend]
     if first_bad is None:
         assert not steps
@@ -249,13 +244,13 @@ def test_a_step_is_blamed_on_its_first_commit(
     assert rise.change == pytest.approx(values[-1] / rise.before - 1)
 
 
-def test_what_rose_long_ago_or_was_not_measured_lately_is_left_out() -> None:
+def test_what_rose_long_ago_or_was_not_measured_lately_is_left_out():
     assert not found(PEAK, line(5, 5, 6, 6, 6, 6), {"c4", "c5"})
     assert not found(TIME, line(*FLAT, 2.0), {"c5"})
     assert not found(TIME, line(1.0, 1.008, 1.016, 1.024, 1.032))  # too few points for a trend
 
 
-def test_a_drift_of_one_per_cent_a_commit_is_proposed_and_noise_is_not() -> None:
+def test_a_drift_of_one_per_cent_a_commit_is_proposed_and_noise_is_not():
     noise = random.Random(0)
     drifts = flat = 0
     for _ in range(100):
@@ -268,7 +263,7 @@ def test_a_drift_of_one_per_cent_a_commit_is_proposed_and_noise_is_not() -> None
 
 
 @pytest.mark.parametrize("failed", [3, 4, 5])
-def test_seeds_that_stop_training_are_flagged_in_spite_of_their_spread(failed: int) -> None:
+def test_seeds_that_stop_training_are_flagged_in_spite_of_their_spread(failed):
     """Most of five seeds stop training: the median rises, and the seeds' spread with it."""
     losses = sorted([5.04, 5.05, 5.06, 5.07, 5.08][: 5 - failed] + [6.36] * failed)
     fallen = Point(losses[2], (losses[3] - losses[1]) / 1.349, 5)
@@ -277,7 +272,7 @@ def test_seeds_that_stop_training_are_flagged_in_spite_of_their_spread(failed: i
     assert not found(LOSS, line(*[5.06] * 6, 5.08, sd=0.015, samples=5))
 
 
-def results_of(values: list[float], torch: str = "2.13") -> list[Result]:
+def results_of(values, torch="2.13"):
     results = []
     for index, value in enumerate(values):
         data = {
@@ -290,7 +285,7 @@ def results_of(values: list[float], torch: str = "2.13") -> list[Result]:
     return results
 
 
-def test_a_meant_change_is_accepted_from_its_commit_on() -> None:
+def test_a_meant_change_is_accepted_from_its_commit_on():
     suite = Suite(core=("plain",), families=("dense",))
     results, order = results_of([5, 5, 9, 9, 9]), {f"c{index}": index for index in range(5)}
     flagged = [one.commit for one in rises(lines_of(results, suite, {}, order), ALL)]
@@ -301,7 +296,7 @@ def test_a_meant_change_is_accepted_from_its_commit_on() -> None:
     assert [one.commit for one in rises(earlier, ALL)] == ["c2"]
 
 
-def test_a_new_torch_starts_a_new_line() -> None:
+def test_a_new_torch_starts_a_new_line():
     order = {f"c{index}": index for index in range(4)}
     results = results_of([5, 5]) + results_of([0, 0, 9, 9], torch="2.14")[2:]
     (points,) = lines_of(results, Suite(core=("plain",), families=("dense",)), {}, order).values()
@@ -313,22 +308,14 @@ def test_a_new_torch_starts_a_new_line() -> None:
     [
         ([1.05, 1.06, 1.05, 1.04, 1.05, 1.06, 1.05, 1.05], GateVerdict.REGRESSION),
         ([1.00, 1.01, 0.99, 1.00, 1.01, 1.00, 0.99, 1.00], GateVerdict.UNCONFIRMED),
-        (
-            [1.02, 1.02, 1.02, 1.02, 1.02, 1.02, 1.02, 1.021],
-            GateVerdict.UNCONFIRMED,
-        ),  # too small to matter
+        ([*[1.02] * 7, 1.021], GateVerdict.UNCONFIRMED),  # too small to matter
         ([1.00, 1.01, 0.99, 1.00], GateVerdict.UNCONFIRMED),  # 5 % is excluded by four pairs
-        ([1.03, 1.03, 1.03, 1.03], GateVerdict.UNDECIDED),  # a rise is never confirmed so early
+        ([1.03] * 4, GateVerdict.UNDECIDED),  # a rise is never confirmed so early
         ([0.9, 1.2, 1.1, 0.8, 1.0, 1.2, 1.0, 1.1], GateVerdict.UNDECIDED),
-        (
-            [1.5, 1.2, 1.4, 1.9, 1.3, 1.6, 1.8, 1.4],
-            GateVerdict.REGRESSION,
-        ),  # how much is not certain
+        ([1.5, 1.2, 1.4, 1.9, 1.3, 1.6, 1.8, 1.4], GateVerdict.REGRESSION),  # how much is not certain
     ],
 )
-def test_an_alarm_needs_a_bound_above_one_and_an_estimate_that_matters(
-    ratios: list[float], verdict: GateVerdict
-) -> None:
+def test_an_alarm_needs_a_bound_above_one_and_an_estimate_that_matters(ratios, verdict):
     compared = Compared(CELL, ratios, ([1.0], [1.0]), [2.5])
     finding = verdict_on(SuspectedRegression(TrackedSeries(TIME, CELL, "m", "name"), 1, 2, "b", "a"), compared)
     assert finding.verdict is verdict

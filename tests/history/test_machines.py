@@ -1,10 +1,7 @@
 """Points go to the machine that measured them; the gate times HEAD on a machine that has none."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +19,7 @@ BOOT = datetime(2027, 1, 2, tzinfo=UTC)
 
 
 @pytest.fixture
-def epyc(monkeypatch: pytest.MonkeyPatch) -> None:
+def epyc(monkeypatch):
     """Stand in for a virtual machine of two cores that was started at ``BOOT``, whose former name was ``OLD``."""
     for module in (machine, former_names):
         monkeypatch.setattr(module, "processor", lambda: Processor("AMD EPYC", "AuthenticAMD", "26", "2", ("avx512f",)))
@@ -31,11 +28,11 @@ def epyc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(former_names, "_booted", BOOT.isoformat)
 
 
-def at(hours: int) -> int:
+def at(hours):
     return 1000 * int(BOOT.timestamp() + 3600 * hours)
 
 
-def test_points_of_version_0_2_are_found_on_the_machine_that_measured_them(epyc, tmp_path: Path, write_point) -> None:
+def test_points_of_version_0_2_are_found_on_the_machine_that_measured_them(epyc, tmp_path, write_point):
     before, after = (
         write_point(tmp_path / OLD, digit * 40, {"blocks.Depths.track_ratio": ([1.0, 2.0], at(hours))})
         for digit, hours in (("a", -1), ("b", 1))
@@ -50,7 +47,7 @@ def test_points_of_version_0_2_are_found_on_the_machine_that_measured_them(epyc,
     assert read_machine(tmp_path / NEW) == entry(NEW, None)
 
 
-def test_what_is_measured_again_replaces_the_point_of_the_former_name(epyc, tmp_path: Path, write_point) -> None:
+def test_what_is_measured_again_replaces_the_point_of_the_former_name(epyc, tmp_path, write_point):
     rows = {"blocks.Depths.track_ratio": ([1.0, 2.0], at(1))}
     old = write_point(tmp_path / "points" / OLD, "a" * 40, rows, env_name=series_name())
     assert stored(tmp_path / "points", NEW)["a" * 40].path == old
@@ -58,7 +55,7 @@ def test_what_is_measured_again_replaces_the_point_of_the_former_name(epyc, tmp_
     assert [one.path for one in read_results(tmp_path / "points")] == [new.path]
 
 
-def test_points_that_are_not_told_apart_are_judged_by_nothing(copy, epyc) -> None:
+def test_points_that_are_not_told_apart_are_judged_by_nothing(copy, epyc):
     (folder,) = (one for one in copy.paths.results.iterdir() if one.is_dir())
     for path in folder.rename(copy.paths.results / OLD).glob("*.json"):
         data = json.loads(path.read_text())
@@ -74,9 +71,7 @@ def test_points_that_are_not_told_apart_are_judged_by_nothing(copy, epyc) -> Non
 
 
 @pytest.mark.parametrize(("ratio", "blocks"), [(3.0, set()), (4.5, {"highway"})])
-def test_a_machine_without_points_times_head_beside_the_last_good_commit(
-    copy, planted_processes, ratio, blocks
-) -> None:
+def test_a_machine_without_points_times_head_beside_the_last_good_commit(copy, planted_processes, ratio, blocks):
     good = copy.commits[-1]
     copy.block("new")
     copy.commit("not measured", highway={"ratio": ratio}, new={"ratio": 9.0})

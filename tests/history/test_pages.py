@@ -1,7 +1,5 @@
 """The pages in a real browser, with no network: graphs are drawn, machines switch, regressions open, nothing fails."""
 
-from __future__ import annotations
-
 import html
 import http.client
 import json
@@ -12,10 +10,7 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 
@@ -24,8 +19,6 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.files import MACHINE, read_json, result_paths, write_json, write_text
 from highway_bench.history.publish import publish
 from highway_bench.history.site import HOST, address, link_report, server
-
-from .conftest import Throwaway
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 GPU = "h100-standin"
@@ -93,7 +86,7 @@ main().catch(error => { document.getElementById("seen").textContent = JSON.strin
 
 
 @contextmanager
-def serving(reports: Path) -> Iterator[ThreadingHTTPServer]:
+def serving(reports):
     """A server of the pages in a folder."""
     with server(reports) as one:
         thread = threading.Thread(target=one.serve_forever, daemon=True)
@@ -104,7 +97,7 @@ def serving(reports: Path) -> Iterator[ThreadingHTTPServer]:
 
 
 @pytest.fixture
-def pages(tmp_path: Path) -> Iterator[ThreadingHTTPServer]:
+def pages(tmp_path):
     """A server of a report and a history; the first's folder is a link, as on another disk."""
     reports, disk = tmp_path / "reports", tmp_path / "disk"
     (reports / "asv/html").mkdir(parents=True)
@@ -121,7 +114,7 @@ def pages(tmp_path: Path) -> Iterator[ThreadingHTTPServer]:
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
-def test_pages_in_a_browser_without_network(copy: Throwaway, tmp_path: Path) -> None:
+def test_pages_in_a_browser_without_network(copy, tmp_path):
     here, there = copy.paths.results / copy.machine.name, copy.paths.results / GPU
     shutil.copytree(here, there)
     machine = {"machine": GPU, "gpu": "NVIDIA H100"}
@@ -161,7 +154,7 @@ def test_pages_in_a_browser_without_network(copy: Throwaway, tmp_path: Path) -> 
     assert len(list((copy.paths.html / "vendor").glob("*LICEN*"))) >= 4
 
 
-def browse(page: str, tmp_path: Path) -> tuple[str, str]:
+def browse(page, tmp_path):
     """A page's document after its scripts have run, and the browser's console output."""
     done = subprocess.run(
         [
@@ -189,7 +182,7 @@ def browse(page: str, tmp_path: Path) -> tuple[str, str]:
     return done.stdout, said
 
 
-def test_folders_lead_to_their_pages_and_nothing_else_is_served(pages: ThreadingHTTPServer) -> None:
+def test_folders_lead_to_their_pages_and_nothing_else_is_served(pages):
     assert pages.server_address[0] == "127.0.0.1"
     for path in ("", "page", "page/", "asv/html", "asv/html/"):
         assert urllib.request.urlopen(address(pages) + path).read() == b"page"
@@ -219,7 +212,7 @@ def test_folders_lead_to_their_pages_and_nothing_else_is_served(pages: Threading
         "": 421,
     }.items(),
 )
-def test_other_names_of_this_machine_are_refused(pages: ThreadingHTTPServer, host: str, status: int) -> None:
+def test_other_names_of_this_machine_are_refused(pages, host, status):
     """A page elsewhere that lets its own name point here must not read these pages through a browser."""
     connection = http.client.HTTPConnection(HOST, pages.server_address[1], timeout=60)
     connection.putrequest("GET", "/page/index.html", skip_host=True)
@@ -232,7 +225,7 @@ def test_other_names_of_this_machine_are_refused(pages: ThreadingHTTPServer, hos
 @pytest.mark.parametrize(
     ("error", "heard"), [(BrokenPipeError, False), (ConnectionResetError, False), (ValueError, True)]
 )
-def test_a_reader_who_leaves_is_no_error(pages: ThreadingHTTPServer, capsys, error, heard) -> None:
+def test_a_reader_who_leaves_is_no_error(pages, capsys, error, heard):
     try:
         raise error("amid a page")
     except error:
@@ -240,7 +233,7 @@ def test_a_reader_who_leaves_is_no_error(pages: ThreadingHTTPServer, capsys, err
     assert ("amid a page" in capsys.readouterr().err) == heard
 
 
-def test_the_link_to_the_report_is_put_there_once_both_are(tmp_path: Path) -> None:
+def test_the_link_to_the_report_is_put_there_once_both_are(tmp_path):
     page, report = tmp_path / "asv/html/index.html", tmp_path / "page/index.html"
     write_text(page, '<ul><li id="nav-li-" class="active">Benchmarks</li></ul>')
     link_report(page)
@@ -251,11 +244,11 @@ def test_the_link_to_the_report_is_put_there_once_both_are(tmp_path: Path) -> No
         assert page.read_text().count("../../page/index.html") == 1
 
 
-def test_the_browser_finds_pages_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_browser_finds_pages_served(tmp_path, monkeypatch):
     write_text(tmp_path / "page/index.html", "x")
     seen, servers = [], []
 
-    def browse(where: str) -> None:
+    def browse(where):
         try:
             seen.append(urllib.request.urlopen(where, timeout=60).read())
         finally:
@@ -269,7 +262,7 @@ def test_the_browser_finds_pages_served(tmp_path: Path, monkeypatch: pytest.Monk
     assert seen == [b"x"]
 
 
-def test_nothing_to_serve(tmp_path: Path, pages: ThreadingHTTPServer) -> None:
+def test_nothing_to_serve(tmp_path, pages):
     with pytest.raises(NothingMeasured):
         server(tmp_path)
     with pytest.raises(BadInput, match="port"):

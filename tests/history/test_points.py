@@ -1,7 +1,5 @@
 """Points: whole ones of clean commits are stored; nothing stored is lost, whatever else is measured."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -10,7 +8,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -27,17 +24,17 @@ PEAK = "blocks.Families.track_peak_bytes('plain', 'dense')"
 DEEP = "blocks.Depths.track_ratio('plain', 100)"  # only a full point has it
 
 
-def graph(html: Path, name: str) -> list:
+def graph(html, name):
     """The points of a benchmark's graph on the page, as asv wrote them: [revision, values by combination]."""
     (path,) = html.glob(f"graphs/arch-*/**/{name}.json")  # next to graphs/summary, the mean over all combinations
     return json.loads(path.read_text())
 
 
-def contents(paths) -> dict[str, bytes]:
+def contents(paths):
     return {str(path): path.read_bytes() for path in paths.results.glob("*/*.json")}
 
 
-def test_a_block_that_sorts_first_leaves_old_points_alone(throwaway) -> None:
+def test_a_block_that_sorts_first_leaves_old_points_alone(throwaway):
     for _ in range(2):
         throwaway.commit("same")
         throwaway.measure()
@@ -61,7 +58,7 @@ def test_a_block_that_sorts_first_leaves_old_points_alone(throwaway) -> None:
 
 
 @pytest.mark.slow
-def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
+def test_a_range_is_built_and_feeds_the_same_line(throwaway):
     throwaway.write("highway_bench/__init__.py", "")
     old = throwaway.commit("predates the benchmarks")
     throwaway.write("highway_bench/__init__.py", "api = True\n")
@@ -73,7 +70,7 @@ def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
     here = throwaway.measure()
 
     measured = measure_range(throwaway.paths, throwaway.machine, "HEAD")
-    assert measured.lines == ["1 of 1 commits have a point already"]
+    assert "already" in measured.lines[0]
     throwaway.git("commit", "-q", "--allow-empty", "-m", "one more")
     measured = measure_range(throwaway.paths, throwaway.machine, f"{old}..HEAD~1")
     assert set(measured.results) == {good, head}
@@ -91,11 +88,11 @@ def test_a_range_is_built_and_feeds_the_same_line(throwaway) -> None:
     assert not is_dirty(throwaway.root)  # the points do not make the tree dirty
     assert len(graph(publish(throwaway.paths, scripts=False).html, "blocks.Families.track_peak_bytes")) == 2
     throwaway.write("benches/history/blocks.py", "")
-    with pytest.raises(BadInput, match="uncommitted changes in benches/history"):
+    with pytest.raises(BadInput, match="benches/history"):
         measure_range(throwaway.paths, throwaway.machine, "HEAD", replace=True)
 
 
-def test_a_full_point_replaces_a_quick_one_and_never_the_other_way(throwaway) -> None:
+def test_a_full_point_replaces_a_quick_one_and_never_the_other_way(throwaway):
     (commit,) = {throwaway.commit("start")}
     (quick,) = throwaway.measure().results.values()
     assert not quick.is_full
@@ -112,7 +109,7 @@ def test_a_full_point_replaces_a_quick_one_and_never_the_other_way(throwaway) ->
         assert measured.results[commit].is_full
         assert "already" in measured.lines[0]
     assert contents(throwaway.paths) == before
-    with pytest.raises(BadInput, match="a quick one has less"):
+    with pytest.raises(BadInput, match="quick"):
         throwaway.measure(replace=True)
     assert contents(throwaway.paths) == before
     throwaway.measure(quick=False, replace=True)
@@ -123,14 +120,12 @@ def test_a_full_point_replaces_a_quick_one_and_never_the_other_way(throwaway) ->
     ("is_full", "quick", "wanted"),
     [(True, True, False), (True, False, True), (False, True, True), (False, False, True)],
 )
-def test_a_point_with_a_failure_is_measured_again_but_not_a_full_one_quickly(
-    is_full: bool, quick: bool, wanted: bool
-) -> None:
-    known: Any = SimpleNamespace(is_full=is_full, is_current=True, failures=["a series"], commit="a" * 40)
+def test_a_point_with_a_failure_is_measured_again_but_not_a_full_one_quickly(is_full, quick, wanted):
+    known = SimpleNamespace(is_full=is_full, is_current=True, failures=["a series"], commit="a" * 40)
     assert measuring.is_wanted(known, quick, False) == wanted
 
 
-def test_an_interrupted_run_leaves_no_point_and_changes_none(throwaway, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_leaves_no_point_and_changes_none(throwaway, monkeypatch):
     throwaway.commit("start")
     throwaway.measure()
     before, whole = contents(throwaway.paths), measuring.asv
@@ -149,18 +144,18 @@ def test_an_interrupted_run_leaves_no_point_and_changes_none(throwaway, monkeypa
     assert list(throwaway.measure().results) == [throwaway.commits[-1]]
 
 
-def test_a_dirty_tree_is_shown_and_not_stored(throwaway) -> None:
+def test_a_dirty_tree_is_shown_and_not_stored(throwaway):
     throwaway.commit("start")
     throwaway.measure()
     before = contents(throwaway.paths)
     throwaway.values["plain"]["peak_bytes"] = 1500
     throwaway.write("highway_bench/values.json", json.dumps(throwaway.values))
-    with pytest.raises(BadInput, match="what --out writes"):
+    with pytest.raises(BadInput, match="--out"):
         throwaway.measure(out=throwaway.root / "reports/out")
     measured = throwaway.measure()
     assert measured.dirty
     shown = publish(throwaway.paths, scripts=False)
-    assert shown.lines == ["the newest point is of this tree with its uncommitted changes; it is shown, not stored"]
+    assert "uncommitted" in shown.lines[0]
     assert [values[-1] for _, values in graph(shown.html, "blocks.Families.track_peak_bytes")] == [1500]
     assert contents(throwaway.paths) == before
     throwaway.commit("taken up")
@@ -168,7 +163,7 @@ def test_a_dirty_tree_is_shown_and_not_stored(throwaway) -> None:
     assert not throwaway.paths.uncommitted.exists()
 
 
-def test_a_tree_that_changes_while_it_is_measured_gives_an_uncommitted_point(throwaway, monkeypatch) -> None:
+def test_a_tree_that_changes_while_it_is_measured_gives_an_uncommitted_point(throwaway, monkeypatch):
     throwaway.commit("start")
     whole = measuring.asv
 
@@ -183,7 +178,7 @@ def test_a_tree_that_changes_while_it_is_measured_gives_an_uncommitted_point(thr
     assert not contents(throwaway.paths)
 
 
-def test_a_new_torch_and_another_machine_get_points_of_their_own(throwaway, monkeypatch) -> None:
+def test_a_new_torch_and_another_machine_get_points_of_their_own(throwaway, monkeypatch):
     commit = throwaway.commit("start")
     throwaway.measure()
     for module in ("asv_plugin", "machine"):
@@ -195,11 +190,11 @@ def test_a_new_torch_and_another_machine_get_points_of_their_own(throwaway, monk
     measure_here(throwaway.paths, other)
     assert [result.machine for result in read_results(throwaway.paths.results)] == [throwaway.machine.name, "other-box"]
     assert {result.commit for result in read_results(throwaway.paths.results)} == {commit}
-    with pytest.raises(BadInput, match="two machines need two names"):
+    with pytest.raises(BadInput, match="two names"):
         measure_here(throwaway.paths, replace(other, entry=entry("other-box", "NVIDIA H100")))
 
 
-def test_a_point_that_lacks_todays_series_stays_until_it_is_to_be_replaced(throwaway) -> None:
+def test_a_point_that_lacks_todays_series_stays_until_it_is_to_be_replaced(throwaway):
     throwaway.commit("start")
     (result,) = throwaway.measure(quick=False).results.values()
     results = {name: row for name, row in result.data["results"].items() if "track_ratio" not in name}
@@ -211,20 +206,20 @@ def test_a_point_that_lacks_todays_series_stays_until_it_is_to_be_replaced(throw
     assert any("track_ratio" in name for name in again.points)
 
 
-def test_a_point_with_failures_is_measured_again(throwaway) -> None:
+def test_a_point_with_failures_is_measured_again(throwaway):
     throwaway.commit("start", highway={"broken": 1})
     measured = throwaway.measure()
     assert any("highway" in name for name in measured.failed)
     assert throwaway.measure().failed == measured.failed  # measured, and not only looked up
 
 
-def test_a_configuration_that_is_not_committed_is_no_copy_without_git(throwaway) -> None:
+def test_a_configuration_that_is_not_committed_is_no_copy_without_git(throwaway):
     throwaway.git("init", "-q")
     with pytest.raises(BadInput, match="not committed yet"):
         throwaway.measure()
 
 
-def test_a_new_file_is_a_change_and_another_projects_checkout_is_not_ours(throwaway) -> None:
+def test_a_new_file_is_a_change_and_another_projects_checkout_is_not_ours(throwaway):
     throwaway.commit("start")
     throwaway.git("config", "status.showUntrackedFiles", "no")
     assert not is_dirty(throwaway.root)
@@ -237,7 +232,7 @@ def test_a_new_file_is_a_change_and_another_projects_checkout_is_not_ours(throwa
     assert not has_git(copy)
 
 
-def test_a_checkout_of_another_owner_is_refused_with_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkout_of_another_owner_is_refused_with_the_cure(tmp_path, monkeypatch):
     git = tmp_path / "git"
     git.write_text('#!/bin/sh\nprintf "fatal: detected dubious ownership\\n\\n\\tgit config x\\n" >&2; exit 128\n')
     git.chmod(0o755)
@@ -246,7 +241,7 @@ def test_a_checkout_of_another_owner_is_refused_with_the_cure(tmp_path: Path, mo
         has_git(tmp_path)
 
 
-def test_every_accepted_rise_has_its_reason() -> None:
+def test_every_accepted_rise_has_its_reason():
     text = (Path(__file__).resolve().parents[2] / "asv.conf.json").read_text()
     lines = text[text.index('"regressions_first_commits"') :].splitlines()[1:]
     for before, line in itertools.pairwise(lines):

@@ -1,10 +1,7 @@
 """A history in a package of one's own, and the pages as one static site."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,9 +15,17 @@ from highway_bench.history.suite.series import SERIES, Judged
 PROJECT = '[project]\nname = "mine"\nversion = "1"\n'
 BLOCKS = '[project.entry-points."highway_bench.blocks"]\nmy-gate = "mine.gate"\n'
 LAYERS = '[project.entry-points."highway_bench.families"]\nmy-layer = "mine.layer"\nanother = "mine.other"\n'
+UNNAMED = (
+    "",
+    '[project]\nversion = "1"',
+    'project = ["name"]',
+    PROJECT + '\nentry-points = "x"',
+    PROJECT + '\nentry-points = {"highway_bench.blocks" = "x"}',
+    '[project]\nname = "ÿ"',
+)
 
 
-def test_a_package_follows_the_blocks_that_it_names(tmp_path: Path) -> None:
+def test_a_package_follows_the_blocks_that_it_names(tmp_path):
     (tmp_path / "pyproject.toml").write_text(PROJECT + BLOCKS)
     (tmp_path / ".gitignore").write_text("*.pyc")  # no line end
     assert [str(path.relative_to(tmp_path)) for path in write_history(tmp_path)] == [
@@ -44,7 +49,7 @@ def test_a_package_follows_the_blocks_that_it_names(tmp_path: Path) -> None:
         write_history(tmp_path)
 
 
-def test_a_package_of_layers_follows_them_in_the_common_connections(tmp_path: Path) -> None:
+def test_a_package_of_layers_follows_them_in_the_common_connections(tmp_path):
     (tmp_path / "pyproject.toml").write_text(PROJECT + LAYERS)
     write_history(tmp_path)
     suite = Paths.of(tmp_path).suite()
@@ -69,16 +74,11 @@ def test_a_package_of_layers_follows_them_in_the_common_connections(tmp_path: Pa
     ("text", "message"),
     [
         (None, "no pyproject.toml"),
-        ("", "no pyproject.toml with"),
-        ('[project]\nversion = "1"', "no pyproject.toml with a named"),
-        ('project = ["name"]', "no pyproject.toml with a named"),
-        (PROJECT + '\nentry-points = "x"', "no pyproject.toml with a named"),
-        (PROJECT + '\nentry-points = {"highway_bench.blocks" = "x"}', "no pyproject.toml with a named"),
-        ('[project]\nname = "ÿ"', "no pyproject.toml with a named"),
+        *((text, "with a named") for text in UNNAMED),
         (PROJECT, "names no block"),
     ],
 )
-def test_what_a_package_lacks_is_one_line(tmp_path: Path, text: str | None, message: str) -> None:
+def test_what_a_package_lacks_is_one_line(tmp_path, text, message):
     if text is not None:
         (tmp_path / "pyproject.toml").write_text(text, encoding="latin-1")
     with pytest.raises(BadInput, match=message):
@@ -86,7 +86,7 @@ def test_what_a_package_lacks_is_one_line(tmp_path: Path, text: str | None, mess
     assert not (tmp_path / "asv.conf.json").exists()
 
 
-def test_the_configuration_is_like_this_projects(tmp_path: Path) -> None:
+def test_the_configuration_is_like_this_projects(tmp_path):
     (tmp_path / "pyproject.toml").write_text(PROJECT + BLOCKS)
     write_history(tmp_path)
     ours = Paths.of(Path(__file__).resolve().parents[2]).configuration()
@@ -97,7 +97,7 @@ def test_the_configuration_is_like_this_projects(tmp_path: Path) -> None:
     }
 
 
-def test_a_site_has_every_page_and_links_them_relatively(tmp_path: Path) -> None:
+def test_a_site_has_every_page_and_links_them_relatively(tmp_path):
     reports, site = tmp_path / "reports", tmp_path / "site"
     with pytest.raises(NothingMeasured):
         write_site(reports, site, "mine")
@@ -115,7 +115,7 @@ def test_a_site_has_every_page_and_links_them_relatively(tmp_path: Path) -> None
     write_site(reports, site, "mine")
     assert (site / "page/index.html").read_text() == "newer"
     (reports / "page/broken").symlink_to("nowhere")
-    with pytest.raises(BadInput, match=r"cannot copy .*page to .*page: .*broken"):
+    with pytest.raises(BadInput, match="broken"):
         write_site(reports, site, "mine")
     (tmp_path / "other").mkdir()
     (tmp_path / "other/file").touch()
@@ -124,13 +124,13 @@ def test_a_site_has_every_page_and_links_them_relatively(tmp_path: Path) -> None
     with pytest.raises(BadInput, match="cannot write"):
         write_site(reports, tmp_path / "other/file", "mine")
     for inside in ("page", "page/site", "asv/html/site"):
-        with pytest.raises(BadInput, match="is in a folder that is copied"):
+        with pytest.raises(BadInput, match="is copied"):
             write_site(reports, reports / inside, "mine")
 
 
-def test_pages_lead_with_ratios_and_counts_and_label_some_commits() -> None:
+def test_pages_lead_with_ratios_and_counts_and_label_some_commits():
     names = sorted(f"blocks.Depths.{series.benchmark}" for series in SERIES)
-    index: dict[str, Any] = {
+    index = {
         "benchmarks": {name: {} for name in names},
         "revision_to_hash": {str(number): f"{number:03d}00000" for number in range(100)},
         "tags": {},

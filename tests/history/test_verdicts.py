@@ -1,10 +1,7 @@
 """Verdicts are taken once, and points and accepted rises follow rewritten commits."""
 
-from __future__ import annotations
-
 import json
 import math
-from pathlib import Path
 
 import json5
 import pytest
@@ -41,14 +38,14 @@ RATIO = IntervalEstimate(1.01, 0.99, 1.02, 8)
         ({"trend": True, "good": "c0", "commit": "c1"}, True),  # which goes on until HEAD
     ],
 )
-def test_a_verdict_covers_the_rise_that_was_judged(tmp_path: Path, changes: dict, covered: bool) -> None:
+def test_a_verdict_covers_the_rise_that_was_judged(tmp_path, changes, covered):
     store_verdict(tmp_path, JUDGED, GateVerdict.UNCONFIRMED, RATIO, ORDER)
     known = covering(tmp_path, JUDGED._replace(**changes), ORDER)
     assert (known is not None) is covered
     assert not covered or (known.verdict, known.interval, known.head) == ("not confirmed", RATIO, "c11")
 
 
-def test_the_newest_verdict_counts_and_a_broken_one_is_named(tmp_path: Path) -> None:
+def test_the_newest_verdict_counts_and_a_broken_one_is_named(tmp_path):
     store_verdict(tmp_path, JUDGED, GateVerdict.UNCONFIRMED, RATIO, dict(list(ORDER.items())[:5]))
     higher = JUDGED._replace(commit="c3", level=1.1)
     store_verdict(tmp_path, higher, GateVerdict.REGRESSION, RATIO, ORDER)
@@ -62,11 +59,11 @@ def test_the_newest_verdict_counts_and_a_broken_one_is_named(tmp_path: Path) -> 
         covering(tmp_path, JUDGED, ORDER)
 
 
-def timed(report) -> set[tuple[GateVerdict, str]]:
+def timed(report):
     return {(one.verdict, one.remark) for one in report.findings if one.rise.of.series is SERIES[0]}
 
 
-def test_a_gate_times_nothing_again(copy, planted_processes) -> None:
+def test_a_gate_times_nothing_again(copy, planted_processes):
     assert timed(gate(copy.paths, copy.machine)) == {(GateVerdict.REGRESSION, "")}
     started = len(planted_processes)
     head = copy.git("rev-parse", "HEAD")[:8]
@@ -84,7 +81,7 @@ def test_a_gate_times_nothing_again(copy, planted_processes) -> None:
     assert len(planted_processes) > started
 
 
-def test_an_undecided_rise_is_not_stored_and_a_replaced_point_takes_its_verdicts_along(copy, planted_processes) -> None:
+def test_an_undecided_rise_is_not_stored_and_a_replaced_point_takes_its_verdicts_along(copy, planted_processes):
     assert {verdict for verdict, _ in timed(gate(copy.paths, copy.machine, seconds=0))} == {GateVerdict.UNDECIDED}
     machine = copy.paths.results / copy.machine.name
     assert not read_verdicts(machine)
@@ -95,7 +92,7 @@ def test_an_undecided_rise_is_not_stored_and_a_replaced_point_takes_its_verdicts
     assert not read_verdicts(machine)
 
 
-def test_points_and_verdicts_follow_equal_files_and_accepted_rises_equal_patches(copy, planted_processes) -> None:
+def test_points_and_verdicts_follow_equal_files_and_accepted_rises_equal_patches(copy, planted_processes):
     """A rebase onto a commit that changes no measured file; then one that drops a commit."""
     gate(copy.paths, copy.machine)
     old = list(copy.commits)

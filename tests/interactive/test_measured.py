@@ -1,10 +1,6 @@
 """What a run's rows answer: frames, the best connection, and what changed."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +20,7 @@ from tests.inline_engine import InlineEngine
 
 SIZES = Sizes({"vector": 8}, {"vector": 32})
 RECIPE = {"optimiser": "sgd", "rate": 0.1, "momentum": 0.9, "decay": 1.0, "steps": 30, "threshold": 0.9}
-TRAINED: dict[str, Any] = {"families": ("dense",), "on_cpu": SIZES, "dataset": "digits", "recipe": RECIPE}
+TRAINED = {"families": ("dense",), "on_cpu": SIZES, "dataset": "digits", "recipe": RECIPE}
 TINY = Profile(
     "tiny",
     "",
@@ -44,13 +40,13 @@ TINY = Profile(
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> hb.MeasuredRows:
+def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("measured")
     engine = InlineEngine(folder)
     return hb.run(profile=TINY, block=["plain", "highway", "residual"], engine=engine, store=folder / "store.sqlite")
 
 
-def test_no_column_hides_a_name_of_pandas(results: hb.MeasuredRows) -> None:
+def test_no_column_hides_a_name_of_pandas(results):
     frames = [results.rows, results.curves(), results.success(), results.gates(), results.step_times()]
     for frame in [*frames, results.memory(), hb.compare(results, results), *results.tables().values()]:
         assert not frame.empty
@@ -58,7 +54,7 @@ def test_no_column_hides_a_name_of_pandas(results: hb.MeasuredRows) -> None:
         assert frame.columns.is_unique
 
 
-def test_options_and_recipes_are_columns(results: hb.MeasuredRows) -> None:
+def test_options_and_recipes_are_columns(results):
     trained = results.rows[results.rows["task"] == "trainability"]
     assert set(trained["recipe_rate"]) == {0.1}
     assert set(results.rows["execution"]) == {"eager"}
@@ -66,7 +62,7 @@ def test_options_and_recipes_are_columns(results: hb.MeasuredRows) -> None:
     assert not [name for name in others if others[name].str.startswith('{"').any()]
 
 
-def test_panels_of_the_page_are_drawn_into_axes_of_the_user(results: hb.MeasuredRows) -> None:
+def test_panels_of_the_page_are_drawn_into_axes_of_the_user(results):
     assert {"success-by-depth", "loss-by-depth", "layer-bytes"} >= {*results.plot()}
     ax = Figure().subplots()
     assert results.plot("loss-by-depth", ax) is ax
@@ -87,19 +83,19 @@ def test_panels_of_the_page_are_drawn_into_axes_of_the_user(results: hb.Measured
         ("signal-by-layer", NothingMeasured, "propagation"),
     ],
 )
-def test_what_cannot_be_drawn(results: hb.MeasuredRows, name: str, error: type[Exception], says: str) -> None:
+def test_what_cannot_be_drawn(results, name, error, says):
     with pytest.raises(error, match=says):
         results.plot(name)
 
 
-def test_curves_have_every_seed_and_point(results: hb.MeasuredRows) -> None:
+def test_curves_have_every_seed_and_point(results):
     curves = results.curves()
     assert set(curves.groupby(["block", "depth", "seed"], observed=True).size()) == {30}
     assert len(curves) == 3 * 2 * 5 * 30
     assert np.isfinite(curves["loss"]).all()
 
 
-def test_success_is_k_of_n_with_wilsons_interval(results: hb.MeasuredRows) -> None:
+def test_success_is_k_of_n_with_wilsons_interval(results):
     success = results.success()
     final = results.rows[(results.rows["metric"] == "success") & (results.rows["task"] == "trainability")]
     counts = final.groupby(["block", "depth"], observed=True)["value"].agg(["sum", "size"])
@@ -108,20 +104,20 @@ def test_success_is_k_of_n_with_wilsons_interval(results: hb.MeasuredRows) -> No
         assert (row["low"], row["high"]) == pytest.approx(wilson(int(row["k"]), 5))
 
 
-def test_step_times_are_in_milliseconds(results: hb.MeasuredRows) -> None:
+def test_step_times_are_in_milliseconds(results):
     table = results.step_times()
     stored = results.stored[results.stored["metric"] == "step_time"]
     assert sorted(table["ms"]) == pytest.approx(sorted(1e3 * stored["value"]))
     assert {"threads", "execution"} <= {*table.columns}
 
 
-def test_gates_by_layer(results: hb.MeasuredRows) -> None:
+def test_gates_by_layer(results):
     gates = results.gates()
     assert set(gates.loc[gates["block"] == "highway", "layer"]) == {1, 2}
     assert gates.loc[gates["block"] == "highway", "gate_activity"].between(0, 1).all()
 
 
-def test_what_is_shown_is_tables(results: hb.MeasuredRows) -> None:
+def test_what_is_shown_is_tables(results):
     lines = repr(results).splitlines()
     assert len(lines) <= 30
     html = results._repr_html_()
@@ -136,7 +132,7 @@ def test_what_is_shown_is_tables(results: hb.MeasuredRows) -> None:
 
 
 @pytest.mark.parametrize("block", ["plain", "highway", "residual"])
-def test_the_best_trains_in_plain_torch_to_what_was_measured(results: hb.MeasuredRows, block: str) -> None:
+def test_the_best_trains_in_plain_torch_to_what_was_measured(results, block):
     """As its runs did: the same start, data and steps give a final loss within the interval."""
     only = hb.MeasuredRows(results.stored[results.stored["block"] == block], results.runs)
     best = only.best(depth=2)
@@ -160,7 +156,7 @@ def test_the_best_trains_in_plain_torch_to_what_was_measured(results: hb.Measure
     assert best.low < math.exp(sum(losses) / len(losses)) < best.high
 
 
-def test_the_best_has_the_rate_of_its_runs(results: hb.MeasuredRows) -> None:
+def test_the_best_has_the_rate_of_its_runs(results):
     """Also where one was chosen for each connection."""
     recipes = results.stored["recipe"].astype(object).str.replace('"rate"', '"own_rate":true,"rate"')
     best = hb.MeasuredRows(results.stored.assign(recipe=recipes), results.runs).best(depth=2)
@@ -169,13 +165,13 @@ def test_the_best_has_the_rate_of_its_runs(results: hb.MeasuredRows) -> None:
     assert best.label in repr(best)
 
 
-def test_the_best_of_several_depths(results: hb.MeasuredRows) -> None:
+def test_the_best_of_several_depths(results):
     for depth in (None, 7):
         with pytest.raises(BadInput, match="1, 2"):
             results.best(depth=depth)
 
 
-def test_compare(results: hb.MeasuredRows) -> None:
+def test_compare(results):
     """Halved losses are better by the paired judge, equal bytes are equal."""
     changed = results.stored.copy()
     changed.loc[changed["metric"] == "final_loss", "value"] *= 0.5
@@ -188,7 +184,7 @@ def test_compare(results: hb.MeasuredRows) -> None:
         hb.compare(results, changed.assign(depth=9))
 
 
-def test_versions_of_a_cells_layer_are_one_family(results: hb.MeasuredRows) -> None:
+def test_versions_of_a_cells_layer_are_one_family(results):
     options = '{"kind":"vector"}'
     before, after = (
         results.stored.assign(family=f"__main__:Layer-{digits}", family_options=options)
@@ -200,9 +196,9 @@ def test_versions_of_a_cells_layer_are_one_family(results: hb.MeasuredRows) -> N
     assert set(table["block"]) == {"plain", "highway", "residual"}
 
 
-def test_a_stop_returns_the_rows_so_far(tmp_path: Path) -> None:
+def test_a_stop_returns_the_rows_so_far(tmp_path):
     store = tmp_path / "store.sqlite"
-    words: dict[str, Any] = {"profile": TINY, "block": ["plain", "highway"], "store": store}
+    words = {"profile": TINY, "block": ["plain", "highway"], "store": store}
     stopped = hb.run("trainability", engine=InlineEngine(tmp_path, most=6), **words)
     done = stopped.stored["digest"].nunique()
     assert 0 < done < 20
@@ -211,14 +207,14 @@ def test_a_stop_returns_the_rows_so_far(tmp_path: Path) -> None:
     assert hb.run("trainability", engine=InlineEngine(tmp_path), **words).stored["digest"].nunique() == 20
 
 
-def test_lists() -> None:
+def test_lists():
     assert hb.list_blocks().loc["highway", "equation"].startswith("y = ")
     assert "dense" in hb.list_families().index
     assert "final_loss" in hb.list_tasks().loc["trainability", "metrics"]
     assert pd.isna(hb.list_datasets().loc["digits", "missing"])
 
 
-def test_a_plan_says_what_it_costs() -> None:
+def test_a_plan_says_what_it_costs():
     assert len(repr(hb.Plan.of(TINY, hb.Selection.of("memory", block="plain"))).splitlines()) == 5
 
 
@@ -226,6 +222,6 @@ def test_a_plan_says_what_it_costs() -> None:
     ("words", "says"),
     [({"width": [16]}, "width must be a whole"), ({"depth": "2"}, "depth must be a whole"), ({"widht": 16}, "width")],
 )
-def test_build_refuses_in_a_line(words: dict[str, Any], says: str) -> None:
+def test_build_refuses_in_a_line(words, says):
     with pytest.raises(BadInput, match=says):
         hb.build("residual", "dense", **{"width": 16, "depth": 2} | words)

@@ -1,13 +1,9 @@
 """Cells of a notebook in a real kernel: what they define is measured as the same code in a file is."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import pytest
@@ -64,21 +60,21 @@ tiny = Profile("tiny", "", (
 """
 
 
-def run_cells(folder: Path, cells: Sequence[str]) -> list[Any]:
+def run_cells(folder, cells):
     """The cells of a new kernel in ``folder``, with their outputs."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     run_notebook(folder, notebook)
     return list(notebook.cells)
 
 
-def run_notebook(folder: Path, notebook: Any) -> None:
+def run_notebook(folder, notebook):
     """Run ``notebook`` in a new kernel in ``folder``; its outputs are replaced."""
     where = {"metadata": {"path": str(folder)}}
     client = NotebookClient(notebook, timeout=900, kernel_name="python3", record_timing=False, resources=where)
     client.execute(env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
 
 
-def test_a_cell_is_as_good_as_a_file(tmp_path: Path) -> None:
+def test_a_cell_is_as_good_as_a_file(tmp_path):
     (tmp_path / "in_a_file.py").write_text(LAYER + BLOCK.replace("NAME", "in-a-file"))
     run = (
         'hb.run(profile=tiny, family=hb.family(Layer, vmap=True), block=["plain", NAME], store="cells.sqlite", '
@@ -112,7 +108,7 @@ def test_a_cell_is_as_good_as_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not NOTEBOOK, reason="its advice needs an idle machine: nox -s release runs it")
-def test_the_page_of_docs_runs_whole(tmp_path: Path) -> None:
+def test_the_page_of_docs_runs_whole(tmp_path):
     """Each cell has the outputs that the page keeps, apart from numbers. HIGHWAY_BENCH_NOTEBOOK=write keeps these."""
     notebook = nbformat.read(PAGE, as_version=4)
     run_notebook(tmp_path, notebook)
@@ -126,13 +122,13 @@ def test_the_page_of_docs_runs_whole(tmp_path: Path) -> None:
     assert not [place for place in (str(Path.home()), sys.prefix, str(tmp_path)) if place in text]
 
 
-def stable(cell: Any) -> list[Any]:
+def stable(cell):
     """Of each output of ``cell`` its formats, and the columns and titles of tables."""
     found = [one.get("data", {}) for one in cell.get("outputs", [])]
     return [(sorted(one), re.findall(r"<(?:th|h4)>(.*?)</", "".join(one.get("text/html", "")))) for one in found]
 
 
-def test_a_script_that_calls_exec(tmp_path: Path) -> None:
+def test_a_script_that_calls_exec(tmp_path):
     """Without a guard: workers do not run the script."""
     import subprocess
 

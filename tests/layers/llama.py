@@ -1,16 +1,11 @@
 """A decoder layer of Llama: grouped queries, rotary positions, a SwiGLU, each after a root-mean-square norm."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import torch
-from torch import nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRotaryEmbedding
 
 
-def config(width: int) -> LlamaConfig:
+def config(width):
     return LlamaConfig(
         hidden_size=width,
         intermediate_size=2 * width,
@@ -20,11 +15,11 @@ def config(width: int) -> LlamaConfig:
     )
 
 
-def layer(width: int) -> nn.Module:
+def layer(width):
     return LlamaDecoderLayer(config(width), layer_idx=0)
 
 
-def make_inputs(width: int, batch: int, steps: int) -> dict[str, Any]:
+def make_inputs(width, batch, steps):
     """The cosines and sines of the steps, which the model computes once for all of its layers."""
     positions = torch.arange(steps).expand(batch, steps)
     return {"position_embeddings": LlamaRotaryEmbedding(config(width))(torch.zeros(batch, steps, width), positions)}

@@ -26,8 +26,7 @@ class Scan(nn.Module):
         for t in range(x.shape[1]):
             state = decay[:, t] * state + added[:, t]
             outputs.append((state * read[:, t, None]).sum(-1))
-        y: Tensor = self.out(torch.stack(outputs, dim=1) + self.skip * x)
-        return y
+        return self.out(torch.stack(outputs, dim=1) + self.skip * x)
 
 
 layer = Scan

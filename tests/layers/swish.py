@@ -27,8 +27,7 @@ class Layer(nn.Module):
         self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.down(Swish.apply(self.up(x)))
-        return y
+        return self.down(Swish.apply(self.up(x)))
 
 
 layer = Layer

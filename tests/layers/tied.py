@@ -25,6 +25,6 @@ class Decoder(nn.Module):
         return functional.linear(x, self.weight.T, self.bias)
 
 
-def layer(width: int) -> list[nn.Module]:
+def layer(width):
     encoder = Encoder(width)
     return [encoder, Decoder(encoder)]

@@ -1,13 +1,10 @@
 """A layer of ViT: attention among all patches and an MLP, each after a layer norm."""
 
-from __future__ import annotations
-
-from torch import nn
 from transformers import ViTConfig
 from transformers.models.vit.modeling_vit import ViTLayer
 
 
-def layer(width: int) -> nn.Module:
+def layer(width):
     return ViTLayer(
         ViTConfig(
             hidden_size=width,

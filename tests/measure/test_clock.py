@@ -11,7 +11,7 @@ import pytest
 
 from highway_bench.errors import BadInput
 from highway_bench.measure import clock
-from highway_bench.measure.clock import Budget, Stopwatch, Turns, first_step, take_turns
+from highway_bench.measure.clock import Budget, Stopwatch, first_step, take_turns
 from highway_bench.measure.processes import process_delay
 
 
@@ -20,13 +20,13 @@ class FakeDevice:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.log: list[str] = []
+        self.log = []
 
     def clock(self) -> float:
         return self.now
 
     def step(self, name: str = "a", seconds: float = 1.0) -> Callable[[], None]:
-        def work() -> None:
+        def work():
             self.log.append(name)
             self.now += seconds
 
@@ -37,20 +37,18 @@ class FakeDevice:
         return Stopwatch(self.clock, wall=self.clock)
 
 
-def budget(
-    rounds: int = 1, *, seconds: float = 0, warm: int = 0, warm_seconds: float = 0, most: float = 1000
-) -> Budget:
+def budget(rounds=1, *, seconds=0, warm=0, warm_seconds=0, most=1000):
     return Budget(
         min_samples=rounds, min_seconds=seconds, warmup_samples=warm, warmup_seconds=warm_seconds, max_seconds=most
     )
 
 
-def turns_of(device: FakeDevice, rounds: Budget, step: Any = None, **options: Any) -> Turns[str]:
+def turns_of(device, rounds, step=None, **options):
     """Rounds of one step, by default of one second."""
     return take_turns({"a": step or device.step()}, rounds, **{"watch": device.watch} | options)
 
 
-def test_a_step_is_timed_and_restore_is_not() -> None:
+def test_a_step_is_timed_and_restore_is_not():
     device = FakeDevice()
     turns = turns_of(device, budget(3, warm=2), device.step(seconds=2.0), restore={"a": device.step("undo", 100.0)})
     assert turns.seconds == turns.wall == {"a": [2.0, 2.0, 2.0]}
@@ -66,20 +64,18 @@ def test_a_step_is_timed_and_restore_is_not() -> None:
         (budget(100, warm=3, most=1), 1, 1, True),  # one sample is taken however slow the step
     ],
 )
-def test_sampling_needs_the_least_count_and_time_and_ends_with_the_most(
-    rounds: Budget, samples: int, warmups: int, cut_short: bool
-) -> None:
+def test_sampling_needs_the_least_count_and_time_and_ends_with_the_most(rounds, samples, warmups, cut_short):
     turns = turns_of(FakeDevice(), rounds)
     assert (turns.seconds, turns.warmups, turns.cut_short) == ({"a": [1.0] * samples}, warmups, cut_short)
 
 
-def test_the_most_seconds_include_restoring() -> None:
+def test_the_most_seconds_include_restoring():
     device = FakeDevice()
     turns = turns_of(device, budget(100, warm=2, most=10), restore={"a": device.step("restore")})
     assert (turns.warmups, len(turns.seconds["a"]), turns.cut_short, device.now) == (2, 3, True, 10)
 
 
-def test_the_budget_counts_rounds() -> None:
+def test_the_budget_counts_rounds():
     device = FakeDevice()
     steps = {"a": device.step("a", 1.0), "b": device.step("b", 2.0)}
     turns = take_turns(steps, budget(seconds=10), restore={"b": device.step("undo b", 0.5)}, watch=device.watch)
@@ -87,8 +83,8 @@ def test_the_budget_counts_rounds() -> None:
     assert device.log.count("undo b") == 4
 
 
-def test_rounds_have_random_orders_that_a_seed_repeats() -> None:
-    def orders(seed: int) -> list[str]:
+def test_rounds_have_random_orders_that_a_seed_repeats():
+    def orders(seed):
         device = FakeDevice()
         steps = {name: device.step(name) for name in "abc"}
         turns = take_turns(steps, budget(60), watch=device.watch, seed=seed)
@@ -102,25 +98,25 @@ def test_rounds_have_random_orders_that_a_seed_repeats() -> None:
     assert orders(0) == first != orders(1)
 
 
-def test_sample_i_of_every_key_belongs_to_round_i() -> None:
+def test_sample_i_of_every_key_belongs_to_round_i():
     device, calls = FakeDevice(), {"a": itertools.count(1), "b": itertools.count(1)}
     steps = {name: lambda name=name: setattr(device, "now", device.now + next(calls[name])) for name in calls}
     turns = take_turns(steps, budget(5, warm=2), watch=device.watch)
     assert turns.seconds == {"a": [3.0, 4.0, 5.0, 6.0, 7.0], "b": [3.0, 4.0, 5.0, 6.0, 7.0]}
 
 
-def test_the_wait_for_a_core_is_in_the_wall_time_alone() -> None:
+def test_the_wait_for_a_core_is_in_the_wall_time_alone():
     device = FakeDevice()
     watch = Stopwatch(lambda: device.now / 2, wall=device.clock)  # the thread waits for half of the time
     turns = turns_of(device, budget(3), device.step(seconds=4.0), watch=watch)
     assert (turns.seconds, turns.wall, turns.disturbed) == ({"a": [2.0] * 3}, {"a": [4.0] * 3}, 0)
 
 
-def test_disturbed_rounds_are_left_out_for_every_step_and_counted() -> None:
+def test_disturbed_rounds_are_left_out_for_every_step_and_counted():
     device = FakeDevice()
     delay, rounds = [0.0], itertools.count()
 
-    def disturbed_every_third() -> None:
+    def disturbed_every_third():
         device.now += 1.0
         if next(rounds) % 3 == 2:
             delay[0] += 0.5
@@ -133,14 +129,14 @@ def test_disturbed_rounds_are_left_out_for_every_step_and_counted() -> None:
 
 
 @pytest.mark.parametrize(("rounds", "taken"), [(budget(4, most=10), 10), (budget(4, seconds=6), 18)])
-def test_where_every_round_is_disturbed_none_is_left_out_and_it_ends(rounds: Budget, taken: int) -> None:
+def test_where_every_round_is_disturbed_none_is_left_out_and_it_ends(rounds, taken):
     """After the most seconds, or three times six seconds."""
     device = FakeDevice()
     turns = turns_of(device, rounds, watch=Stopwatch(device.clock, device.clock, wall=device.clock))
     assert (turns.seconds, turns.disturbed, turns.cut_short) == ({"a": [1.0] * taken}, taken, True)
 
 
-def test_only_one_thread_on_a_cpu_has_a_clock_of_its_own() -> None:
+def test_only_one_thread_on_a_cpu_has_a_clock_of_its_own():
     assert Stopwatch.of("cpu", 1).delay is None
     assert Stopwatch.of("cpu", 2).delay is Stopwatch.of("cuda", 1).delay is process_delay
 
@@ -165,7 +161,7 @@ class FakeGpu:
         return 1e9 + self.round
 
 
-def gpu_turns(gpu: FakeGpu, log: list[str] | None = None) -> Turns[str]:
+def gpu_turns(gpu, log=None):
     """Rounds of two steps on a GPU, the first of which can be launched without waiting."""
     device, noted = FakeDevice(), [] if log is None else log
     return take_turns(
@@ -177,8 +173,8 @@ def gpu_turns(gpu: FakeGpu, log: list[str] | None = None) -> Turns[str]:
     )
 
 
-def test_a_gpu_has_a_time_of_its_own_and_a_clock_rate_in_every_round() -> None:
-    log: list[str] = []
+def test_a_gpu_has_a_time_of_its_own_and_a_clock_rate_in_every_round():
+    log = []
     turns = gpu_turns(FakeGpu(), log)
     assert turns.seconds == {"a": [2.0] * 3, "b": [3.0] * 3}
     assert turns.on_gpu == {"a": [1.0] * 3}
@@ -187,11 +183,11 @@ def test_a_gpu_has_a_time_of_its_own_and_a_clock_rate_in_every_round() -> None:
     assert (turns.capped, turns.caps, turns.disturbed) == (0, frozenset(), 0)
 
 
-def test_a_clock_that_earlier_work_capped_recovers_before_the_first_round(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_earlier_work_capped_recovers_before_the_first_round(monkeypatch):
     gpu = FakeGpu(0)
-    pauses: list[float] = []
+    pauses = []
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds):
         pauses.append(seconds)
         if len(pauses) == 3:
             gpu.capped = ()
@@ -202,7 +198,7 @@ def test_a_clock_that_earlier_work_capped_recovers_before_the_first_round(monkey
     assert (turns.capped, turns.clock_rate[0]) == (0, 1e9 + 1)
 
 
-def test_rounds_with_a_capped_clock_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_with_a_capped_clock_are_left_out_and_counted(monkeypatch):
     monkeypatch.setattr(clock, "MOST_COOLING", 0.0)
     turns = gpu_turns(FakeGpu(0, 2))
     assert turns.clock_rate == [1e9 + 2, 1e9 + 4, 1e9 + 5]
@@ -212,7 +208,7 @@ def test_rounds_with_a_capped_clock_are_left_out_and_counted(monkeypatch: pytest
     assert len(always.clock_rate) == len(always.seconds["a"]) == len(always.on_gpu["a"]) == 9
 
 
-def test_first_step_is_one_call() -> None:
+def test_first_step_is_one_call():
     device = FakeDevice()
     assert first_step(device.step(seconds=9.0), restore=device.step("undo", 1.0), clock=device.clock) == 9.0
     assert device.log == ["a", "undo"]
@@ -230,6 +226,6 @@ def test_first_step_is_one_call() -> None:
         lambda: take_turns({"a": lambda: None}, Budget(), restore={"b": lambda: None}),
     ],
 )
-def test_impossible_budgets_and_steps_are_bad_input(call: Callable[[], object]) -> None:
+def test_impossible_budgets_and_steps_are_bad_input(call):
     with pytest.raises(BadInput):
         call()

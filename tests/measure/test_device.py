@@ -1,12 +1,9 @@
 """The device of a step: the stream before a capture, and the memory that is returned."""
 
-from __future__ import annotations
-
 import weakref
 
 import pytest
 import torch
-from torch import Tensor
 
 from highway_bench.measure import device
 from highway_bench.measure.device import freed, release
@@ -14,11 +11,11 @@ from highway_bench.measure.device import freed, release
 CUDA = torch.device("cuda")
 
 
-def test_an_error_that_is_kept_holds_no_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
-    alive: list[bool] = []
-    made: list[weakref.ref[Tensor]] = []
+def test_an_error_that_is_kept_holds_no_tensors(monkeypatch):
+    alive = []
+    made = []
 
-    def fail() -> None:
+    def fail():
         held = torch.zeros(3)
         made.append(weakref.ref(held))
         raise ValueError("no such thing")
@@ -30,8 +27,8 @@ def test_an_error_that_is_kept_holds_no_tensors(monkeypatch: pytest.MonkeyPatch)
     assert alive == [False]
 
 
-def test_memory_in_reference_cycles_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
+def test_memory_in_reference_cycles_is_returned(monkeypatch):
+    calls = []
     monkeypatch.setattr(device.gc, "collect", lambda: calls.append("collect"))
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: calls.append("empty"))
     release("cpu")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,10 +54,10 @@ class NvmlError(Exception):
     """NVML's error."""
 
 
-def nvml(**functions: Callable[[Any], int]) -> Any:
+def nvml(**functions):
     """A fake of NVML's module."""
 
-    def handle(uuid: str) -> str:
+    def handle(uuid):
         if uuid != "GPU-1234":
             raise NvmlError("not found")
         return uuid
@@ -67,7 +66,7 @@ def nvml(**functions: Callable[[Any], int]) -> Any:
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
+def gpu(monkeypatch):
     """A fake GPU in the place of torch's."""
     fake = FakeGpu()
     monkeypatch.setattr(torch.cuda, "Event", fake.event)
@@ -78,30 +77,30 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     return fake
 
 
-def test_a_gpus_stopwatch_reads_it(gpu: FakeGpu) -> None:
+def test_a_gpus_stopwatch_reads_it(gpu):
     assert isinstance(stopwatch_of("cuda", 1).gpu, GpuWatch)
     assert stopwatch_of("cuda", 1).delay is Stopwatch.of("cuda", 1).delay is process_delay
     assert (stopwatch_of("cpu", 1).gpu, stopwatch_of("cpu", 2).gpu) == (None, None)
 
 
-def test_the_clock_rate_is_that_of_a_counted_kernel(gpu: FakeGpu) -> None:
+def test_the_clock_rate_is_that_of_a_counted_kernel(gpu):
     watch = GpuWatch()
     assert watch.clock_rate() == pytest.approx(RATE, rel=0.2)  # the probe's own launch counts too
     assert watch.clock_rate() < RATE
 
 
 @pytest.mark.parametrize("kernels", [1, 90])
-def test_gpu_time_leaves_the_launches_out(gpu: FakeGpu, kernels: int) -> None:
+def test_gpu_time_leaves_the_launches_out(gpu, kernels):
     """A kernel takes a tenth of its launch. The wall time is that of launching; the GPU time that of the kernels."""
 
-    def launch() -> None:
+    def launch():
         for _ in range(kernels):
             gpu.kernel(LAUNCH / 10)
 
     assert GpuWatch().seconds(launch, 1.1 * kernels * LAUNCH) == pytest.approx(kernels * LAUNCH / 10)
 
 
-def test_a_long_step_is_not_waited_for(gpu: FakeGpu) -> None:
+def test_a_long_step_is_not_waited_for(gpu):
     watch = GpuWatch()
     start = gpu.host
     watch.seconds(lambda: gpu.kernel(0.0), 3600.0)
@@ -118,15 +117,13 @@ def test_a_long_step_is_not_waited_for(gpu: FakeGpu) -> None:
         (0x08 | 0x80 | 0x01, {"hardware slow-down", "power brake"}),
     ],
 )
-def test_heat_and_power_cap_a_clock(
-    gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch, reasons: int, caps: set[str]
-) -> None:
+def test_heat_and_power_cap_a_clock(gpu, monkeypatch, reasons, caps):
     monkeypatch.setitem(sys.modules, "pynvml", nvml(nvmlDeviceGetCurrentClocksEventReasons=lambda _: reasons))
     watch = GpuWatch()
     assert (watch.caps(), watch.unread) == (caps, None)
 
 
-def refused(_: object) -> int:
+def refused(_):
     raise NvmlError("Function Not Found")
 
 
@@ -137,16 +134,14 @@ def refused(_: object) -> int:
         (nvml(nvmlDeviceGetCurrentClocksThrottleReasons=refused), "Function Not Found"),
     ],
 )
-def test_causes_that_cannot_be_read_are_said_to_be_so(
-    gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch, module: Any, reason: str
-) -> None:
+def test_causes_that_cannot_be_read_are_said_to_be_so(gpu, monkeypatch, module, reason):
     monkeypatch.setitem(sys.modules, "pynvml", module)
     watch = GpuWatch()
     assert (watch.caps(), watch.unread) == (set(), reason)
 
 
 @pytest.mark.gpu
-def test_a_real_gpu() -> None:
+def test_a_real_gpu():
     watch = GpuWatch()
     assert 1e8 < watch.clock_rate() < 1e10
     x = torch.ones(4096, 4096, device="cuda")

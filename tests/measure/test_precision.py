@@ -1,14 +1,10 @@
 """Precision: float32 is IEEE float32 wherever something is measured, whatever torch and the environment prefer."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -55,18 +51,18 @@ for script in {scripts}:
 """
 
 
-def test_float32_is_ieee_and_products_are_repeatable_where_something_is_measured() -> None:
+def test_float32_is_ieee_and_products_are_repeatable_where_something_is_measured():
     """Although the environment asks for TF32; torch reads the variable of products at the process's first one."""
     repeatable = "\nimport os\nassert os.environ['CUBLAS_WORKSPACE_CONFIG'] == ':4096:8'"
     run([start + CHECK + repeatable for start in STARTS.values()], override="1")
 
 
-def test_what_a_users_module_has_set_is_overruled() -> None:
+def test_what_a_users_module_has_set_is_overruled():
     set_up = "from highway_bench.measure.precision import ieee_float32; ieee_float32()"
     run([f"{setting}\n{set_up}{CHECK}" for setting in SETTINGS.values()], override="0")
 
 
-def settings() -> tuple[bool, bool, str]:
+def settings():
     backends = torch.backends
     return backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
 
@@ -74,7 +70,7 @@ def settings() -> tuple[bool, bool, str]:
 IEEE, IN_TF32 = (False, False, "highest"), (True, True, "high")
 
 
-def test_tf32_is_in_products_convolutions_and_recurrent_layers_alike() -> None:
+def test_tf32_is_in_products_convolutions_and_recurrent_layers_alike():
     ieee_float32()
     with precision("tf32"):
         assert settings() == IN_TF32
@@ -89,8 +85,8 @@ def test_tf32_is_in_products_convolutions_and_recurrent_layers_alike() -> None:
 
 
 @pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="this torch has the older interface alone")
-def test_the_newer_interface_of_torch_may_have_been_used_before() -> None:
-    newer: Any = torch.backends.cudnn.conv
+def test_the_newer_interface_of_torch_may_have_been_used_before():
+    newer = torch.backends.cudnn.conv
     newer.fp32_precision = "tf32"
     with precision("float32"):
         assert settings() == IEEE
@@ -98,14 +94,14 @@ def test_the_newer_interface_of_torch_may_have_been_used_before() -> None:
     assert settings() == IEEE
 
 
-def test_dtypes_by_name() -> None:
+def test_dtypes_by_name():
     assert [torch_dtype(name) for name in ("tf32", "float32", "bfloat16")] == [torch.float32] * 2 + [torch.bfloat16]
     for wrong in ("int64", "nonsense", "nn"):
-        with pytest.raises(BadInput, match="is no floating dtype"):
+        with pytest.raises(BadInput, match="floating"):
             torch_dtype(wrong)
 
 
-def test_operators_without_a_repeatable_kernel_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operators_without_a_repeatable_kernel_are_named(monkeypatch):
     """Deterministic kernels count on a CPU too, so torch's own warning can be seen there."""
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     with repeatable(torch.device("cpu")) as lacking:
@@ -127,7 +123,7 @@ def test_operators_without_a_repeatable_kernel_are_named(monkeypatch: pytest.Mon
     assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
 
 
-def run(scripts: Sequence[str], *, override: str) -> None:
+def run(scripts, *, override):
     """Run each script, which checks what is set, in a fork of a process where torch reads the variable at its import:
     torch takes no two interfaces in one process."""
     environment = os.environ | {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": override, "PYTHONPATH": str(ROOT)}
@@ -144,7 +140,7 @@ def run(scripts: Sequence[str], *, override: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_cast_keeps_imaginary_parts_and_integers() -> None:
+def test_a_cast_keeps_imaginary_parts_and_integers():
     network = nn.Module()
     network.real, network.filter = (nn.Parameter(torch.randn(3, dtype=one)) for one in (torch.float32, torch.cfloat))
     network.register_buffer("turn", torch.full((2,), 1j))

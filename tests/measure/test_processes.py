@@ -1,12 +1,9 @@
 """Processes that stay alive between calls, and end with this one; the clock of a thread; memory that is kept."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -40,15 +37,15 @@ print(kept, freed, min(faults_of_ten() for _ in range(5)))  # a small block behi
 """
 
 
-def leave(status: int) -> None:
+def leave(status):
     os._exit(status)
 
 
-def fail() -> None:
+def fail():
     raise KeyError("no such thing")
 
 
-def test_a_number_is_one_process_until_it_dies() -> None:
+def test_a_number_is_one_process_until_it_dies():
     first = call_in(7, os.getpid)
     assert first not in (os.getpid(), call_in(8, os.getpid))
     assert call_in(7, os.getpid) == first
@@ -60,7 +57,7 @@ def test_a_number_is_one_process_until_it_dies() -> None:
     assert call_in(7, os.getpid) != first
 
 
-def test_a_call_of_a_process_of_its_own_may_take_so_long() -> None:
+def test_a_call_of_a_process_of_its_own_may_take_so_long():
     assert call_once(60, os.getpid) != os.getpid()
     with pytest.raises(TimeoutError, match="no result after"):
         call_once(0.1, time.sleep, 60)
@@ -68,7 +65,7 @@ def test_a_call_of_a_process_of_its_own_may_take_so_long() -> None:
         call_once(60, leave, 3)
 
 
-def test_they_end_when_this_process_is_killed() -> None:
+def test_they_end_when_this_process_is_killed():
     """Also in the middle of a call."""
     code = (
         "import os, time, threading\n"
@@ -78,7 +75,6 @@ def test_they_end_when_this_process_is_killed() -> None:
         "    call_in(1, time.sleep, 60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         child = psutil.Process(int(process.stdout.readline()))
         process.kill()
     for _ in range(100):
@@ -88,11 +84,11 @@ def test_they_end_when_this_process_is_killed() -> None:
     raise AssertionError("the process is still running")
 
 
-def test_processes_are_sampled_until_it_is_precise() -> None:
-    numbers: list[int] = []
+def test_processes_are_sampled_until_it_is_precise():
+    numbers = []
 
-    def sampled(*, precise_at: int, least: int = 3, seconds: float = 60.0, broken: tuple[int, ...] = ()) -> list[str]:
-        def sample(number: int) -> None:
+    def sampled(*, precise_at, least=3, seconds=60.0, broken=()):
+        def sample(number):
             numbers.append(number)
             if number in broken:
                 raise KeyError(number)
@@ -119,18 +115,17 @@ counted = pytest.mark.skipif(not delay_is_counted(), reason="this kernel does no
 
 
 @pytest.fixture
-def busy_core() -> Iterator[int]:
+def busy_core():
     """A core on which another process never sleeps."""
     core = min(os.sched_getaffinity(0))
     loop = f"import os\nos.sched_setaffinity(0, {{{core}}})\nprint(flush=True)\nwhile True: pass"
     with subprocess.Popen([sys.executable, "-c", loop], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
         process.stdout.readline()
         yield core
         process.kill()
 
 
-def work(seconds: float) -> None:
+def work(seconds):
     """Keep this thread busy until it has run for so many seconds."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
@@ -138,7 +133,7 @@ def work(seconds: float) -> None:
 
 
 @counted
-def test_a_shared_core_lengthens_the_wall_time_and_not_the_threads_own(busy_core: int) -> None:
+def test_a_shared_core_lengthens_the_wall_time_and_not_the_threads_own(busy_core):
     with pinned(0):
         assert os.sched_getaffinity(0) == {busy_core}
         clock, before = ThreadClock(), process_delay()
@@ -150,7 +145,7 @@ def test_a_shared_core_lengthens_the_wall_time_and_not_the_threads_own(busy_core
     assert own < 0.45
 
 
-def test_without_a_count_it_is_the_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_count_it_is_the_cpu_time(monkeypatch):
     monkeypatch.setattr(processes, "THREADS", processes.Path("/nowhere"))
     assert not delay_is_counted()
     clock = ThreadClock()
@@ -159,7 +154,7 @@ def test_without_a_count_it_is_the_cpu_time(monkeypatch: pytest.MonkeyPatch) -> 
     assert clock() - before < 0.04  # sleeping takes none
 
 
-def test_pinning_ends() -> None:
+def test_pinning_ends():
     before = os.sched_getaffinity(0)
     with pinned(len(before) + 1):
         assert os.sched_getaffinity(0) == {sorted(before)[1 % len(before)]}
@@ -169,7 +164,7 @@ def test_pinning_ends() -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="page faults of glibc's allocator")
-def test_a_buffer_that_is_allocated_again_causes_no_page_faults() -> None:
+def test_a_buffer_that_is_allocated_again_causes_no_page_faults():
     done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
     kept, freed, again = done.stdout.split()
     if kept == "False":

@@ -23,7 +23,7 @@ CPU = torch.device("cpu")
 SIDES = (256, 512, 1024, 2048)
 
 
-def test_the_floor_is_the_slower_of_computing_and_moving() -> None:
+def test_the_floor_is_the_slower_of_computing_and_moving():
     assert [HAND.floor(*amounts) for amounts in ((200, 10), (200, 50), (0,))] == [2.0, 5.0, 0.0]
     assert replace(HAND, conv_rate=200.0).floor(200) == 1.0  # by the faster of products and convolutions
 
@@ -33,7 +33,7 @@ def test_the_floor_is_the_slower_of_computing_and_moving() -> None:
     [lambda: HAND.floor(-1.0), lambda: HAND.floor(math.nan), lambda: measure_roofline("cpu", "int32"),
      lambda: measure_roofline("cpu", "no_such"), lambda: measure_roofline("cpu", threads=0)],
 )  # fmt: skip
-def test_bad_input(call: Step) -> None:
+def test_bad_input(call):
     with pytest.raises(BadInput):
         call()
 
@@ -44,7 +44,7 @@ class Machine:
     def __init__(self, seconds: Mapping[int, float], first: float = 0.0) -> None:
         self.seconds, self.first = seconds, first
         self.now = 0.0
-        self.called: list[int] = []
+        self.called = []
 
     def clock(self) -> float:
         return self.now
@@ -73,19 +73,17 @@ BILLION = {side: 2.0 * side**3 / 1e9 for side in SIDES}
         (Machine({**BILLION, 1024: BILLION[1024] / 1.04}), 1.04e9, 1024),  # 4 % faster than the side before
     ],
 )
-def test_a_plateau_from_side_1024_on_ends_the_search(
-    monkeypatch: pytest.MonkeyPatch, machine: Machine, rate: float, largest: int
-) -> None:
+def test_a_plateau_from_side_1024_on_ends_the_search(monkeypatch, machine, rate, largest):
     assert machine.rate(monkeypatch) == pytest.approx(rate)
     assert max(machine.called) == largest
 
 
-def test_a_rate_is_that_of_the_best_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rate_is_that_of_the_best_call(monkeypatch):
     machine = Machine(dict.fromkeys(SIDES, 0.01))
     disturbances = itertools.cycle([0.04, 0.0])
     multiply = machine.multiply
 
-    def disturbed(side: int) -> None:
+    def disturbed(side):
         multiply(side)
         machine.now += next(disturbances)
 
@@ -93,18 +91,18 @@ def test_a_rate_is_that_of_the_best_call(monkeypatch: pytest.MonkeyPatch) -> Non
     assert machine.rate(monkeypatch) == pytest.approx(2 * 2048**3 / 0.01)
 
 
-def test_a_convolutions_flop_are_those_that_are_counted() -> None:
+def test_a_convolutions_flop_are_those_that_are_counted():
     flops, work = next(roofline._convolutions(CPU, torch.float32))
     assert count_flops(work) == flops
 
 
-def test_copy_rate_counts_bytes_read_and_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copy_rate_counts_bytes_read_and_written(monkeypatch):
     monkeypatch.setattr(roofline, "_beyond_cache", lambda device: 16 * 4096)
     readings = itertools.count(step=0.5)  # 0.5 s between two readings
     assert copy_rate(CPU, lambda: next(readings)) == 2 * 4096 / 0.5
 
 
-def test_several_threads_are_no_slower_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_threads_are_no_slower_than_one(monkeypatch):
     """Where other processes make threads wait for each other, one thread's rate stands."""
     monkeypatch.setattr(roofline, "_measured", {})
     for name in ("matmul_rate", "conv_rate", "copy_rate"):
@@ -113,7 +111,7 @@ def test_several_threads_are_no_slower_than_one(monkeypatch: pytest.MonkeyPatch)
     assert (got.matmul_rate, got.conv_rate, got.copy_rate, got.threads) == (5.0, 5.0, 5.0, 2)
 
 
-def test_measured_once_a_process_and_threads_put_back() -> None:
+def test_measured_once_a_process_and_threads_put_back():
     before = torch.get_num_threads()
     got = measure_roofline("cpu", "float32", 1)
     assert min(got.matmul_rate, got.conv_rate, got.copy_rate) > 1e8  # any machine since the 1990s
@@ -122,12 +120,12 @@ def test_measured_once_a_process_and_threads_put_back() -> None:
     assert (got.device, got.dtype, got.threads) == ("cpu", "float32", 1)
 
 
-def test_tf32_has_rates_of_its_own_which_are_measured_in_tf32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tf32_has_rates_of_its_own_which_are_measured_in_tf32(monkeypatch):
     monkeypatch.setattr(roofline, "_measured", {})
     ieee_float32()
-    measured: list[tuple[torch.dtype, str, bool]] = []
+    measured = []
 
-    def rate(_: torch.device, dtype: torch.dtype, clock: object) -> float:
+    def rate(_, dtype, clock):
         measured.append((dtype, torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32))
         return 1.0
 
@@ -139,9 +137,9 @@ def test_tf32_has_rates_of_its_own_which_are_measured_in_tf32(monkeypatch: pytes
     assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == ("highest", False)
 
 
-def test_convolutions_have_inputs_and_weights_in_one_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convolutions_have_inputs_and_weights_in_one_layout(monkeypatch):
     """Otherwise a GPU copies the weights at each call, which would be timed."""
-    given: list[torch.Tensor] = []
+    given = []
     monkeypatch.setattr(roofline.F, "conv2d", lambda x, weight, **_: given.extend((x, weight)))
     _, work = next(roofline._convolutions(CPU, torch.float32))
     work()
@@ -149,7 +147,7 @@ def test_convolutions_have_inputs_and_weights_in_one_layout(monkeypatch: pytest.
 
 
 @pytest.mark.gpu
-def test_a_gpus_rates_by_precision() -> None:
+def test_a_gpus_rates_by_precision():
     rates = {dtype: measure_roofline("cuda", dtype) for dtype in ("float32", "tf32", "bfloat16")}
     assert all(min(one.matmul_rate, one.conv_rate, one.copy_rate) > 0 for one in rates.values())
     if torch.cuda.get_device_capability() >= (8, 0):

@@ -1,7 +1,5 @@
 """Statistics against published values, hand calculations, brute force, and invariants."""
 
-from __future__ import annotations
-
 import math
 from statistics import mean
 
@@ -31,12 +29,12 @@ from highway_bench.measure.statistics import (
         (10, 10, 0.722, 1),
     ],
 )
-def test_wilson_gives_the_published_values(k: int, n: int, low: float, high: float) -> None:
+def test_wilson_gives_the_published_values(k, n, low, high):
     assert wilson(k, n) == pytest.approx((low, high), abs=5e-4)
 
 
 @pytest.mark.parametrize(("n", "multiplier"), [(3, 2.48), (5, 1.24), (8, 0.84), (10, 0.72), (20, 0.47)])
-def test_t_interval_has_the_published_multipliers_of_s(n: int, multiplier: float) -> None:
+def test_t_interval_has_the_published_multipliers_of_s(n, multiplier):
     values = np.random.default_rng(n).normal(size=n)
     got = t_interval(values)
     assert got.value == pytest.approx(mean(values))
@@ -44,25 +42,25 @@ def test_t_interval_has_the_published_multipliers_of_s(n: int, multiplier: float
     assert got.value - got.low == pytest.approx(got.high - got.value)
 
 
-def test_losses_are_compared_as_log10() -> None:
+def test_losses_are_compared_as_log10():
     got = log10_interval([1e-4, 1e-2, 1.0])
     assert got.value == pytest.approx(1e-2)
     assert math.log10(got.high) == pytest.approx(-2 + 2 * 4.302653 / math.sqrt(3), rel=1e-6)
 
 
-def test_few_values_have_no_interval() -> None:
+def test_few_values_have_no_interval():
     for got in (t_interval([3.0]), log10_interval([3.0]), median_interval([3.0]), median_interval([1, 2, 3, 4, 5])):
         assert (got.value, math.isnan(got.low), math.isnan(got.high)) == (3, True, True)
     assert str(t_interval([3.0])) == "3 (n = 1)"
 
 
 @pytest.mark.parametrize(("n", "rank"), [(6, 1), (8, 1), (9, 2), (11, 2), (12, 3), (17, 5), (99, 40)])
-def test_a_median_interval_has_the_sign_tests_ranks(n: int, rank: int) -> None:
+def test_a_median_interval_has_the_sign_tests_ranks(n, rank):
     got = median_interval(range(1, n + 1))  # P(fewer than `rank` of n coins show heads) ≤ 0.025, by binomial tables
     assert (got.low, got.value, got.high) == (rank, (n + 1) / 2, n + 1 - rank)
 
 
-def test_a_ratio_over_processes_has_one_number_for_each() -> None:
+def test_a_ratio_over_processes_has_one_number_for_each():
     """Process medians of 2, 2 and 4 times: the geometric mean, and Student's t over the three."""
     a = [2.0, 2.0, 9.0, 2.0, 2.0, 0.1, 4.0, 4.0, 4.0]
     ratio = ratio_over_processes(a, [1.0] * 9, [0, 0, 0, 1, 1, 1, 2, 2, 2])
@@ -74,7 +72,7 @@ def test_a_ratio_over_processes_has_one_number_for_each() -> None:
     assert math.log(ratio.high) == pytest.approx(logs.mean() + half)
 
 
-def test_waiting_widens_a_ratios_interval_by_an_independent_error() -> None:
+def test_waiting_widens_a_ratios_interval_by_an_independent_error():
     """Steps that waited for half of the wall time: 5 %, added as the sides of a right angle."""
     a, process = [1.9, 2.0, 2.1], [0, 1, 2]
     idle, loaded = (ratio_over_processes(a, [1.0] * 3, process, wall=[n * one for one in a]) for n in (1, 2))
@@ -85,7 +83,7 @@ def test_waiting_widens_a_ratios_interval_by_an_independent_error() -> None:
     assert math.log(loaded.value / loaded.low) == pytest.approx(wide)
 
 
-def test_one_process_has_no_interval() -> None:
+def test_one_process_has_no_interval():
     ratio = ratio_over_processes([2.0, 2.2], [1.0, 1.1], [0, 0])
     assert (ratio.value, ratio.n) == (pytest.approx(2.0), 1)
     assert math.isnan(ratio.low)
@@ -103,6 +101,6 @@ def test_one_process_has_no_interval() -> None:
         lambda: ratio_over_processes([2.0, 2.2], [1.0, 1.1], [0]),
     ],
 )
-def test_bad_input(call) -> None:  # type: ignore[no-untyped-def]
+def test_bad_input(call):
     with pytest.raises(BadInput):
         call()

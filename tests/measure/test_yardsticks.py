@@ -1,7 +1,5 @@
 """The yard-sticks: frozen, of torch's own layers, one for each family."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from highway_bench.measure.yardsticks import KINDS, YardstickStep
 FROZEN = "44a68a346aaa1c6439155304692e0fefd6ec89ed6091c38892901caaa6b52cec"
 
 
-def test_the_file_is_frozen() -> None:
+def test_the_file_is_frozen():
     """A change breaks every series of the history, and makes new ratios incomparable with stored ones.
 
     Where it must change, add a new kind and keep these as they are.
@@ -26,7 +24,7 @@ def test_the_file_is_frozen() -> None:
 
 @pytest.mark.parametrize("phase", ["forward", "forward-backward", "train-step"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_step_can_be_repeated_and_undone(kind: str, phase: str) -> None:
+def test_a_step_can_be_repeated_and_undone(kind, phase):
     shape = {"linear": (3, 8), "convolution": (2, 8, 4, 4)}.get(kind, (2, 5, 8))
     work = YardstickStep(kind, 8, 2, torch.randn(shape, generator=torch.Generator().manual_seed(0)), phase)
     before = [parameter.detach().clone() for parameter in work.parameters]
@@ -39,7 +37,7 @@ def test_a_step_can_be_repeated_and_undone(kind: str, phase: str) -> None:
     assert all(torch.equal(a, b) for a, b in zip(before, work.parameters, strict=True))
 
 
-def test_weights_do_not_depend_on_what_was_drawn_before() -> None:
+def test_weights_do_not_depend_on_what_was_drawn_before():
     torch.manual_seed(5)
     before = torch.random.get_rng_state()
     first = YardstickStep("linear", 4, 1, torch.zeros(1, 4), "forward")
@@ -50,7 +48,7 @@ def test_weights_do_not_depend_on_what_was_drawn_before() -> None:
 
 
 @pytest.mark.parametrize("family", families.names())
-def test_every_family_has_one(family: str) -> None:
+def test_every_family_has_one(family):
     made = make_family(family)
     assert made.yardstick in KINDS
     width = 8

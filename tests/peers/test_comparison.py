@@ -1,25 +1,18 @@
 """The run of a comparison, its rows and its tables."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 import highway_bench as hb
-from highway_bench.cell import Cell
 from highway_bench.peers.table import peer_table, peer_tables, verdict
 from highway_bench.plan.plan import Plan
 from highway_bench.results.schema import Status
 from tests.inline_engine import InlineEngine
 
-MakeCells = Callable[..., tuple[Cell, ...]]
 SMALL = {"width": [4], "depth": 1, "batch_size": 2, "mode": ["eager"], "device": "cpu"}
 QUICK = {"seconds": 0, "samples": 2, "processes": 2, "limit": 0}
 
 
-def test_a_comparison_is_stored_and_printed(cells: MakeCells, tmp_path: Path) -> None:
+def test_a_comparison_is_stored_and_printed(cells, tmp_path):
     store = tmp_path / "peers.sqlite"
     first = hb.compare_peers(store, peer=["fused-map", "two-linear-maps"], recipe=QUICK, **SMALL)
     assert first.summary.counts == {Status.OK: 2}
@@ -47,13 +40,11 @@ def test_a_comparison_is_stored_and_printed(cells: MakeCells, tmp_path: Path) ->
         (0.8, float("nan"), float("nan"), "undecided"),
     ],
 )
-def test_verdicts(value: float, low: float, high: float, expected: str) -> None:
+def test_verdicts(value, low, high, expected):
     assert verdict(value, low, high) == expected
 
 
-def test_a_package_that_is_not_installed_is_a_row_without_numbers(
-    cells: MakeCells, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_package_that_is_not_installed_is_a_row_without_numbers(cells, monkeypatch, tmp_path):
     monkeypatch.setattr("highway_bench.peers.base.Peer.version", None)
     plan = Plan(cells("keras"), ("highway_bench.peers.task",), loads=False)
     table = peer_table(plan.run(engine=InlineEngine(tmp_path)).rows)

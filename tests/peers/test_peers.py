@@ -1,44 +1,36 @@
 """Every peer computes what our network computes, and one that does not is never timed."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import Any
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Turns
-from highway_bench.network import Stack
 from highway_bench.peers.base import peers, register_peer
 from highway_bench.peers.comparison import SIZES
 from highway_bench.peers.pair import TOLERANCE, PeerDiffers, PeerPair
 from highway_bench.peers.timing import OURS, PeerTimes
-from highway_bench.tasks import Outcome, tasks
+from highway_bench.tasks import tasks
 
-MakeCells = Callable[..., tuple[Cell, ...]]
 OF_TORCH = ["fused-map", "sequential", "stacked-lstm", "transformer-encoder", "two-linear-maps"]
 
 # x-transformers scripts functions when it is imported
 pytestmark = pytest.mark.filterwarnings(r"ignore:.torch\.jit\.script. is deprecated:DeprecationWarning")
 
 
-def pair_of(cells: MakeCells, name: str, **words: Any) -> PeerPair:
+def pair_of(cells, name, **words):
     if peers.get(name).version is None:
-        pytest.skip(f"{peers.get(name).package} is not installed: it is of the extra peers")
+        pytest.skip(f"{peers.get(name).package} is not installed")
     (cell,) = cells(name, **words)
     return PeerPair.of(cell)
 
 
-def by_name(outcome: Outcome) -> dict[str, Any]:
+def by_name(outcome):
     assert outcome.error is None, outcome.error
     return {one.metric: one for one in outcome.measurements}
 
 
-def test_the_registry_has_every_peer() -> None:
+def test_the_registry_has_every_peer():
     assert peers.names() == sorted([*OF_TORCH, "keras", "x-transformers"])
     assert {name for name in peers if peers.get(name).package == "torch"} == set(OF_TORCH)
     assert all(peers.get(name).family in sizes for name in peers for sizes in SIZES.values())
@@ -46,7 +38,7 @@ def test_the_registry_has_every_peer() -> None:
 
 @pytest.mark.parametrize("name", peers.names())
 @pytest.mark.parametrize("phase", ["forward-backward", "forward"])
-def test_outputs_and_gradients_are_ours(name: str, phase: str, cells: MakeCells) -> None:
+def test_outputs_and_gradients_are_ours(name, phase, cells):
     pair = pair_of(cells, name, phase=(phase,))
     assert pair.difference <= TOLERANCE
     pair.our_step()
@@ -56,7 +48,7 @@ def test_outputs_and_gradients_are_ours(name: str, phase: str, cells: MakeCells)
 
 
 @pytest.mark.parametrize("name", ["two-linear-maps", "fused-map", "keras"])
-def test_ours_saves_less_than_other_highway_layers(name: str, cells: MakeCells) -> None:
+def test_ours_saves_less_than_other_highway_layers(name, cells):
     """A layer saves x, H and T, theirs also 1 − T. In the first layer x is the input, which needs no gradient."""
     pair = pair_of(cells, name)
     cell = pair.our_step.cell
@@ -66,20 +58,18 @@ def test_ours_saves_less_than_other_highway_layers(name: str, cells: MakeCells) 
 
 
 @pytest.fixture
-def wrong() -> Iterator[None]:
+def wrong():
     """A peer of another non-linearity."""
 
     @register_peer("wrong", block="plain", family="dense", summary="tanh", source="this test")
-    def wrong(ours: Stack) -> nn.Module:
+    def wrong(ours):
         return nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in ours.joins))
 
     yield
     peers.unregister("wrong")
 
 
-def test_a_peer_that_differs_is_an_error_and_the_others_are_timed(
-    cells: MakeCells, wrong: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_peer_that_differs_is_an_error_and_the_others_are_timed(cells, wrong, monkeypatch):
     group = (*cells("wrong"), *cells("sequential"))
     task = tasks.get("peers")
     monkeypatch.setattr(type(task), "recipe_words", {**task.recipe_words, "peer": task.recipe_words["version"]})
@@ -94,13 +84,13 @@ def test_a_peer_that_differs_is_an_error_and_the_others_are_timed(
     assert found["difference"].value <= TOLERANCE
 
 
-def test_a_forward_step_saves_nothing(cells: MakeCells) -> None:
+def test_a_forward_step_saves_nothing(cells):
     group = cells("fused-map", phase=("forward",))
     (outcome,) = tasks.get("peers").measure(group)
     assert by_name(outcome).keys() == {"peer_ratio", "step_time", "peer_time", "difference"}
 
 
-def test_modes_that_a_peer_lacks_are_left_out(cells: MakeCells) -> None:
+def test_modes_that_a_peer_lacks_are_left_out(cells):
     modes = {(cell.recipe["peer"], cell.mode) for cell in cells("stacked-lstm", "sequential", mode=())}
     assert modes == {("stacked-lstm", "eager"), ("sequential", "eager"), ("sequential", "compile")}
 
@@ -114,24 +104,24 @@ def test_modes_that_a_peer_lacks_are_left_out(cells: MakeCells) -> None:
         ("stacked-lstm", {"mode": ("compile",)}, BadInput),
     ],
 )
-def test_what_is_refused(name: str, words: dict[str, Any], error: type[Exception], cells: MakeCells) -> None:
+def test_what_is_refused(name, words, error, cells):
     with pytest.raises(error):
         cells(name, **words)
 
 
 @pytest.mark.slow
-def test_a_compiled_pair(cells: MakeCells) -> None:
+def test_a_compiled_pair(cells):
     pair = pair_of(cells, "two-linear-maps", mode=("compile",))
     for step, parameters in ((pair.our_step, 4), (pair.peer_step, 8)):
         step()
         assert len(torch.autograd.grad(step.call(step.x), step.parameters, step.cotangent)) == parameters
 
 
-def test_a_ratio_covers_processes(cells: MakeCells) -> None:
+def test_a_ratio_covers_processes(cells):
     (cell,) = cells("sequential")
 
-    def turns(ours: float, theirs: float, *, disturbed: bool = False, capped: int = 0) -> Turns[Any]:
-        seconds: dict[Any, list[float]] = {OURS: [ours] * 3, cell: [theirs] * 3}
+    def turns(ours, theirs, *, disturbed=False, capped=0):
+        seconds = {OURS: [ours] * 3, cell: [theirs] * 3}
         return Turns(seconds, seconds, 1, 0, False, disturbed, capped=capped)
 
     times = PeerTimes((cell,), [turns(0.9, 1.0), turns(1.8, 2.0)])
@@ -144,9 +134,9 @@ def test_a_ratio_covers_processes(cells: MakeCells) -> None:
     assert PeerTimes((cell,), [turns(1, 1, disturbed=True, capped=2)]).undecided == ALL_CAPPED
 
 
-def test_the_step_of_a_gradient_is_that_of_every_parameter(cells: MakeCells, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_step_of_a_gradient_is_that_of_every_parameter(cells, monkeypatch):
     step = pair_of(cells, "sequential").peer_step
-    calls: list[tuple[Tensor, ...]] = []
+    calls = []
     real = torch.autograd.grad
     with monkeypatch.context() as patch:
         patch.setattr(torch.autograd, "grad", lambda *args: calls.append(real(*args)))
@@ -155,11 +145,9 @@ def test_the_step_of_a_gradient_is_that_of_every_parameter(cells: MakeCells, mon
 
 
 @pytest.mark.parametrize("arm", ["our_step", "peer_step"])
-def test_a_copy_has_the_weights_of_recurrent_layers_in_one_buffer(
-    cells: MakeCells, arm: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_has_the_weights_of_recurrent_layers_in_one_buffer(cells, arm, monkeypatch):
     """Otherwise cuDNN copies them at every pass, which would be timed."""
     step = getattr(pair_of(cells, "stacked-lstm"), arm)
-    flat: list[nn.Module] = []
+    flat = []
     monkeypatch.setattr(nn.RNNBase, "flatten_parameters", lambda self: flat.append(self))
     assert flat == [module for module in step.of_copy().network.modules() if isinstance(module, nn.RNNBase)] != []

@@ -1,9 +1,5 @@
 """Checks of a plan: a recipe that no training can follow is refused before anything is measured."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from highway_bench.errors import BadInput
@@ -14,7 +10,7 @@ from highway_bench.plan.selection import Selection
 from tests.inline_engine import cell_of
 
 
-def check(task: str, recipe: dict[str, Any]) -> None:
+def check(task, recipe):
     Plan.of("smoke", Selection.of(task, recipe=recipe, device="cpu"))
 
 
@@ -41,18 +37,18 @@ def check(task: str, recipe: dict[str, Any]) -> None:
         {"gain": True},
     ],
 )
-def test_values_that_cannot_be(recipe: dict[str, Any]) -> None:
+def test_values_that_cannot_be(recipe):
     with pytest.raises(BadInput, match=next(iter(recipe))):
         check("*", recipe)
 
 
 @pytest.mark.parametrize("task", ["trainability", "gates", "propagation"])
-def test_words_that_no_training_has(task: str) -> None:
+def test_words_that_no_training_has(task):
     with pytest.raises(BadInput, match="seconds"):
         check_cells(with_needs([cell_of(task, dataset="digits", recipe={"seconds": 1.0, "steps": 3})]))
 
 
-def test_what_is_possible() -> None:
+def test_what_is_possible():
     check("propagation", {"gain": 2.0, "steps": 3})
     check("gates", {"steps": 3, "clip": 1.0, "layout": None})
     check("trainability", {"steps": 3, "rates": [0.1], "ladder": {"depths": [1, 2], "seeds": [0, 5]}})

@@ -1,10 +1,5 @@
 """Families and widths that a block is not for: plans, networks and runs leave them out, and say why."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
 from highway_bench.blocks import blocks, register_block
@@ -20,7 +15,7 @@ from tests.cells import cell
 
 
 @pytest.fixture(autouse=True)
-def halves() -> Iterator[None]:
+def halves():
     class Halves(blocks.get("highway").cls):  # type: ignore[misc]
         pass
 
@@ -30,11 +25,11 @@ def halves() -> Iterator[None]:
     blocks.unregister("halves")
 
 
-def plan(**selection: Any) -> Plan:
+def plan(**selection):
     return Plan.of("smoke", Selection.of("throughput", **{"device": "cpu", "block": ["plain", "halves"], **selection}))
 
 
-def test_other_families_are_left_out() -> None:
+def test_other_families_are_left_out():
     found = plan(family=["dense", "mlp", "conv", "attention"])
     assert {one.family for one in found.cells if one.block == "halves"} == {"dense", "attention"}
     assert {one.family for one in found.cells if one.block == "plain"} == {"dense", "mlp", "conv", "attention"}
@@ -43,7 +38,7 @@ def test_other_families_are_left_out() -> None:
         plan(family="mlp", block="halves")
 
 
-def test_a_matched_width_is_a_multiple_of_the_step() -> None:
+def test_a_matched_width_is_a_multiple_of_the_step():
     """In attention with four heads, half of a width must have four heads too."""
     for family, step in (("dense", 2), ("attention", 8)):
         assert blocks.get("halves").step(make_family(family)) == step
@@ -52,7 +47,7 @@ def test_a_matched_width_is_a_multiple_of_the_step() -> None:
         assert all(width % step == 0 for width in widths)
 
 
-def test_another_equal_width_is_left_out() -> None:
+def test_another_equal_width_is_left_out():
     found = plan(family="attention", width=[12, 16], match="width")
     assert {(one.block, one.width) for one in found.cells} == {("plain", 12), ("plain", 16), ("halves", 16)}
     assert "halves is left out of attention: it needs a width that 8 divides, not 12" in found.remarks
@@ -61,7 +56,7 @@ def test_another_equal_width_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(("family", "width"), [("mlp", 8), ("attention", 12)])
-def test_a_run_skips_a_cell_of_it(family: str, width: int) -> None:
+def test_a_run_skips_a_cell_of_it(family, width):
     with pytest.raises(Incompatible, match=f"block 'halves' cannot join '{family}'"):
         build("halves", family, width=width, depth=2)
     with pytest.raises(Skip, match=r"it (is for families|needs a width)"):

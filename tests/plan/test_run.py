@@ -1,10 +1,5 @@
 """``run``: a frame of what was asked for, from words to rows."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 import highway_bench as hb
@@ -19,7 +14,7 @@ from highway_bench.tasks import Measurement
 from tests.inline_engine import FakeEngine, cell_of
 
 
-def recording() -> FakeEngine:
+def recording():
     """An engine of a user's own: every cell has a peak of one byte."""
     peak = Measurement(metric="peak", value=1.0)
     return FakeEngine(
@@ -27,10 +22,10 @@ def recording() -> FakeEngine:
     )
 
 
-ONE: dict[str, Any] = {"profile": "smoke", "block": "plain", "family": "dense"}
+ONE = {"profile": "smoke", "block": "plain", "family": "dense"}
 
 
-def test_run_without_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_without_a_store(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = hb.run("memory", engine=recording(), store=None, **ONE | {"block": ["plain", "highway"]}, depth=1).rows
     assert list(tmp_path.iterdir()) == []
@@ -38,7 +33,7 @@ def test_run_without_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert (set(rows["status"]), set(rows["depth"])) == ({"ok"}, {1})
 
 
-def test_trials_and_probes_are_given_where_they_are_asked_for() -> None:
+def test_trials_and_probes_are_given_where_they_are_asked_for():
     """A store has them all; a frame has the finals, unless a task or a family has none."""
     words = ONE | {"engine": recording(), "store": None}
     rows = hb.run(["trainability", "gates", "memory"], **words).rows
@@ -50,7 +45,7 @@ def test_trials_and_probes_are_given_where_they_are_asked_for() -> None:
     assert set(hb.run("trainability", trials=True, **words).rows["purpose"]) == {"final", "trial"}
 
 
-def test_rows_are_those_asked_for(tmp_path: Path) -> None:
+def test_rows_are_those_asked_for(tmp_path):
     """A store may hold more than this run's cells; what it has is given without being measured again."""
     path = tmp_path / "store.sqlite"
     words = ONE | {"store": path, "engine": recording()}
@@ -62,20 +57,18 @@ def test_rows_are_those_asked_for(tmp_path: Path) -> None:
         assert {row["depth"] for row in store.rows()} == {1, 2}
 
 
-def test_before_anything_is_measured(tmp_path: Path) -> None:
+def test_before_anything_is_measured(tmp_path):
     with pytest.raises(BadInput, match="unknown block"):
         hb.run(block="higway", store=tmp_path / "store.sqlite")
     with pytest.raises(NothingMeasured):
         hb.run("trainability", profile="smoke", family="dense-pair", store=tmp_path / "store.sqlite")
     with pytest.raises(BadInput, match="did you mean block"):
-        hb.run(blok="plain", store=tmp_path / "store.sqlite")  # type: ignore[call-arg]
+        hb.run(blok="plain", store=tmp_path / "store.sqlite")
     assert not (tmp_path / "store.sqlite").exists()
 
 
 @pytest.mark.parametrize(("run", "ended", "why"), [("now", Status.CRASHED, "left with 3"), ("next", Status.OK, None)])
-def test_a_failure_next_to_a_result_is_the_end_of_its_own_run_alone(
-    tmp_path: Path, run: str, ended: Status, why: str | None
-) -> None:
+def test_a_failure_next_to_a_result_is_the_end_of_its_own_run_alone(tmp_path, run, ended, why):
     cell = cell_of("memory")
     with Store(tmp_path / "store.sqlite") as store:
         store.put("a", [row(digest="a", run_id="before", metric="peak", value=1.0, status="ok")])
@@ -84,7 +77,7 @@ def test_a_failure_next_to_a_result_is_the_end_of_its_own_run_alone(
     assert found == [Ending(cell, ended, why)]
 
 
-def test_an_engine_through_every_public_entrance() -> None:
+def test_an_engine_through_every_public_entrance():
     engine = recording()
     hb.run("memory", engine=engine, store=None, depth=1, **ONE)
     selection = Selection.of("memory", block="plain", family="dense", depth=1)

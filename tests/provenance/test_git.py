@@ -1,10 +1,7 @@
 """The commit of the running source, and git's errors in one line."""
 
-from __future__ import annotations
-
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +10,7 @@ from highway_bench.provenance.git import git as ask
 from highway_bench.provenance.git import reason_in, source_commit
 
 
-def test_an_error_is_one_line(tmp_path: Path) -> None:
+def test_an_error_is_one_line(tmp_path):
     with pytest.raises(BadInput, match=r"^git rev-parse: [^\n]+$"):
         ask(tmp_path, "rev-parse", "HEAD")
 
@@ -21,38 +18,34 @@ def test_an_error_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "reason"),
     [
-        (
-            "fatal: detected dubious ownership in repository at '/a'\n"
-            "To add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /a\n",
-            "fatal: detected dubious ownership in repository at '/a'; git config --global --add safe.directory /a",
-        ),
-        ("warning: old\nfatal: bad revision 'x'\nUse '--' to separate paths", "fatal: bad revision 'x'"),
+        ("fatal: dubious ownership\nCall:\n\n\tgit config x\n", "fatal: dubious ownership; git config x"),
+        ("warning: old\nfatal: bad revision\nUse '--'", "fatal: bad revision"),
         ("one\ntwo", "two"),
         ("", "failed"),
     ],
 )
-def test_the_reason_is_gits_error_and_its_cure(written: str, reason: str) -> None:
+def test_the_reason_is_gits_error_and_its_cure(written, reason):
     assert reason_in(written.splitlines()) == reason
 
 
-def test_a_checkout_that_git_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkout_that_git_refuses(tmp_path, monkeypatch):
     """As one of another owner: its commit is unknown, and that is said."""
     (tmp_path / "package" / ".git").mkdir(parents=True)
     git = tmp_path / "git"
     git.write_text('#!/bin/sh\nprintf "fatal: detected dubious ownership\\n\\n\\tgit config x\\n" >&2; exit 128\n')
     git.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    with pytest.warns(UserWarning, match="commit of the source is unknown.*dubious ownership; git config x"):
+    with pytest.warns(UserWarning, match="ownership; git config x"):
         assert source_commit(tmp_path / "package") is None
 
 
-def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert source_commit(tmp_path) is None
 
 
-def test_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def git(*words: str) -> str:
+def test_commit(tmp_path, monkeypatch):
+    def git(*words):
         who = ["-c", "user.name=x", "-c", "user.email=x@x"]
         return subprocess.run(
             ["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True, text=True

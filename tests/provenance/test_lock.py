@@ -1,11 +1,8 @@
 """File locks: held by a process, not by a file."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from filelock import Timeout
@@ -23,7 +20,7 @@ sys.stdin.read()
 """
 
 
-def test_a_taken_lock_names_its_holder(tmp_path: Path) -> None:
+def test_a_taken_lock_names_its_holder(tmp_path):
     path = tmp_path / "lock"
     assert holder(path) == ""
     with file_lock(path):
@@ -33,13 +30,13 @@ def test_a_taken_lock_names_its_holder(tmp_path: Path) -> None:
     file_lock(path).acquire(timeout=0).lock.release()
 
 
-def test_a_reentrant_lock_is_taken_again_by_its_thread(tmp_path: Path) -> None:
+def test_a_reentrant_lock_is_taken_again_by_its_thread(tmp_path):
     with file_lock(tmp_path / "lock", reentrant=True), file_lock(tmp_path / "lock", reentrant=True) as inner:
         assert inner.is_locked
     assert not inner.is_locked
 
 
-def test_a_kill_releases_the_lock(tmp_path: Path) -> None:
+def test_a_kill_releases_the_lock(tmp_path):
     path = tmp_path / "lock"
     other = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(path)],
@@ -48,7 +45,6 @@ def test_a_kill_releases_the_lock(tmp_path: Path) -> None:
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     with other:
-        assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
         with pytest.raises(Timeout):
             file_lock(path).acquire(timeout=0)

@@ -1,11 +1,7 @@
 """The identity of a machine, and what else kept it busy: differences of the kernel's counters."""
 
-from __future__ import annotations
-
 import platform
 import time
-from collections.abc import Callable
-from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
@@ -15,6 +11,7 @@ from highway_bench.errors import BadInput
 from highway_bench.provenance import former_names, machine
 from highway_bench.provenance.former_names import machine_of
 from highway_bench.provenance.machine import Load
+from tests.absent_names import PROCESSORS
 
 EPYC = {
     "vendor_id": "AuthenticAMD",
@@ -28,14 +25,13 @@ EPYC = {
 }
 ARM = {"Features": "fp asimd sve", "CPU implementer": "0x41", "CPU architecture": "8", "CPU part": "0xd40"}
 PROCESSOR = machine.processor.__wrapped__  # not cached
-Set = Callable[..., None]
 
 
 @pytest.fixture
-def set_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Set:
+def set_up(monkeypatch, tmp_path):
     """Stand in for a machine with this ``/proc/cpuinfo`` (none if empty), two cores, started on 2027-01-02."""
 
-    def set_up(info: dict[str, str], **changes: str) -> None:
+    def set_up(info, **changes):
         path = tmp_path / "cpuinfo"
         path.unlink(missing_ok=True)
         if info:
@@ -49,7 +45,7 @@ def set_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Set:
     return set_up
 
 
-def name(gpu: str | None = None) -> str:
+def name(gpu=None):
     return machine.identity_with(gpu).machine
 
 
@@ -62,11 +58,11 @@ def name(gpu: str | None = None) -> str:
         ("", "unknown"),
     ],
 )
-def test_slug(text: str, expected: str) -> None:
+def test_slug(text, expected):
     assert machine.slug(text) == expected
 
 
-def test_cores_are_those_of_the_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores_are_those_of_the_affinity(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2})
     assert machine.identity.__wrapped__("cpu").machine.endswith("-3c")
@@ -81,9 +77,7 @@ def test_cores_are_those_of_the_affinity(monkeypatch: pytest.MonkeyPatch) -> Non
         ({}, None, "cpu-aarch64-2c", "Aarch64 (family not recorded), 2 cores"),
     ],
 )
-def test_names(
-    set_up: Set, monkeypatch: pytest.MonkeyPatch, info: dict[str, str], gpu: str | None, expected: str, shown: str
-) -> None:
+def test_names(set_up, monkeypatch, info, gpu, expected, shown):
     monkeypatch.setattr(platform, "processor", lambda: "")
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     set_up(info)
@@ -91,15 +85,15 @@ def test_names(
     assert machine.labels([expected]) == {expected: shown}
 
 
-def test_windows_has_the_numbers_in_one_line(set_up: Set, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(platform, "processor", lambda: "Intel64 Family 6 Model 158 Stepping 10, GenuineIntel")
+def test_windows_has_the_numbers_in_one_line(set_up, monkeypatch):
+    monkeypatch.setattr(platform, "processor", lambda: PROCESSORS["Windows"])
     set_up({})
     assert name() == "cpu-intel64-f6m158-2c"
     assert machine_of("cpu-intel64-family-6-model-158-stepping-10-genuineintel-2c", {}) == name()
 
 
 @pytest.mark.parametrize("chip", ["M1", "M3", "M3 Pro", "M4 Max"])
-def test_apple_chips_are_told_apart(set_up: Set, monkeypatch: pytest.MonkeyPatch, chip: str) -> None:
+def test_apple_chips_are_told_apart(set_up, monkeypatch, chip):
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     monkeypatch.setattr(platform, "processor", lambda: "arm")
     monkeypatch.setattr(machine.subprocess, "run", lambda command, **_: CompletedProcess(command, 0, f"Apple {chip}"))
@@ -118,14 +112,14 @@ def test_apple_chips_are_told_apart(set_up: Set, monkeypatch: pytest.MonkeyPatch
         ({"stepping": "2", "cache size": "512 KB", "cpu MHz": "3100.0"}, True),
     ],
 )
-def test_what_makes_another_machine(set_up: Set, changes: dict[str, str], same: bool) -> None:
+def test_what_makes_another_machine(set_up, changes, same):
     set_up(EPYC)
     first = name()
     set_up(EPYC, **changes)
     assert (name() == first) is same
 
 
-def test_two_models_of_one_family_are_not_shown_alike() -> None:
+def test_two_models_of_one_family_are_not_shown_alike():
     assert machine.labels(["cpu-amd-epyc-f25m1-avx2-2c", "cpu-amd-epyc-f25m17-avx512-2c", "mine"]) == {
         "cpu-amd-epyc-f25m1-avx2-2c": "AMD EPYC (family 25, model 1), 2 cores",
         "cpu-amd-epyc-f25m17-avx512-2c": "AMD EPYC (family 25, model 17), 2 cores",
@@ -146,9 +140,7 @@ def test_two_models_of_one_family_are_not_shown_alike() -> None:
         ("AMD EPYC 7763", "nvidia-h200-amd-epyc-7763", {}, False),
     ],
 )
-def test_what_is_recorded_under_a_former_name(
-    set_up: Set, brand: str, old: str, evidence: dict[str, object], here: bool
-) -> None:
+def test_what_is_recorded_under_a_former_name(set_up, brand, old, evidence, here):
     set_up(EPYC, **{"model name": brand})
     now = name(None if old.startswith("cpu-") else "NVIDIA H200")
     assert machine_of(old, evidence) == (now if here else old)
@@ -156,23 +148,23 @@ def test_what_is_recorded_under_a_former_name(
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
-def test_device_that_is_not_there() -> None:
-    with pytest.raises(BadInput, match="this machine has no device 'cuda'"):
+def test_device_that_is_not_there():
+    with pytest.raises(BadInput, match="'cuda'"):
         machine.identity("cuda")
 
 
 @pytest.mark.gpu
-def test_gpu_identity() -> None:
+def test_gpu_identity():
     name, gpu, _ = machine.identity("cuda")
     assert gpu == torch.cuda.get_device_name(0)
     assert name == f"{machine.slug(gpu)}_{machine.host()}-{machine.cores()}c"
 
 
-def test_torchs_version_is_read_without_importing_it() -> None:
+def test_torchs_version_is_read_without_importing_it():
     assert machine.torch_version() == torch.__version__
 
 
-def test_pressure_that_the_kernel_does_not_count_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pressure_that_the_kernel_does_not_count_is_left_out(tmp_path, monkeypatch):
     """The files exist there and cannot be read; here one of them is a folder."""
     monkeypatch.setattr(machine, "PRESSURE", tmp_path)
     (tmp_path / "cpu").mkdir()
@@ -183,11 +175,11 @@ def test_pressure_that_the_kernel_does_not_count_is_left_out(tmp_path: Path, mon
     assert before.since().pressure == {}
 
 
-def test_counters_grow_and_are_printed_as_shares() -> None:
+def test_counters_grow_and_are_printed_as_shares():
     before = Load.now()
     time.sleep(0.01)
     load = before.since()
     assert load.wall >= 0.01
     assert min(load.stolen, *load.pressure.values()) >= 0
-    assert str(Load(10.0, 0.0, {"cpu": 5.0})).startswith("meanwhile some program waited for cpu 50 % of the time; ")
+    assert str(Load(10.0, 0.0, {"cpu": 5.0})).startswith("meanwhile some program waited for cpu 50")
     assert str(Load(10.0, 1.0, {})).startswith("other virtual machines took ")

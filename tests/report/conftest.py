@@ -1,8 +1,5 @@
 """A whole synthetic store."""
 
-from __future__ import annotations
-
-import pandas as pd
 import pytest
 
 from highway_bench.frames.results import Results
@@ -10,12 +7,12 @@ from tests.rows import frame_of, whole
 
 
 @pytest.fixture(scope="session")
-def standard() -> pd.DataFrame:
+def standard():
     """The rows of a whole synthetic ``standard`` run."""
     return frame_of(whole())
 
 
 @pytest.fixture(scope="session")
-def results(standard: pd.DataFrame) -> Results:
+def results(standard):
     """The tables of that run, each computed once for all tests."""
     return Results(standard)

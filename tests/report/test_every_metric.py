@@ -1,29 +1,24 @@
 """Every metric of every task that has a value in the rows is shown: on the page, or in a table of it."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from highway_bench.cell import Cell, canonical
+from highway_bench.cell import canonical
 from highway_bench.execution.runner import run_cells
 from highway_bench.frames.rows import prepared
 from highway_bench.plan.plan import Plan
 from highway_bench.plan.selection import Selection
 from highway_bench.report.page import write_report
 from highway_bench.results import Store
-from highway_bench.results.schema import Row
 from highway_bench.tasks import tasks
 from tests.combinations import TASKS
 from tests.inline_engine import InlineEngine
 from tests.rows import frame_of
 
 MIXINGS = ("mixing_start", "mixing_end", "mixing_share_start", "mixing_share_end")
-NOT_SHOWN: Mapping[str, str] = {
+NOT_SHOWN = {
     **dict.fromkeys(MIXINGS, "a row of a matrix, which is read from the store"),
     "mistaken_for": "the class that a single test item was taken for",
     "loss": "a curve, which is read from the store",
@@ -34,7 +29,7 @@ NOT_SHOWN: Mapping[str, str] = {
 THRESHOLD = {"steps_to_threshold": "plain", "seconds_to_threshold": "plain"}
 EPOCHS = {"epoch_train_loss": "plain", "epoch_test_loss": "plain", "epoch_test_accuracy": "plain"}
 BYTES = {"test_bits": "plain"}  # smoke has no text
-LACKING: Mapping[str, Mapping[str, str]] = {
+LACKING = {
     "throughput": {  # smoke compiles nothing, and runs on a CPU here
         **dict.fromkeys(("compile_time", "graph_breaks"), "plain"),
         **dict.fromkeys(("gpu_time", "gpu_ratio", "clock_rate", "capped"), "plain"),
@@ -61,10 +56,10 @@ NARROW = Selection(family=("dense", "mlp", "bilstm"), block=(*BLOCKS, "highway")
 """Every grid of ``smoke`` has cells of these."""
 
 
-def cells() -> Iterator[Cell]:
+def cells():
     """Of the cells of ``smoke`` one a task, phase, data set and recipe, in its first family or ``dense``, under each of
     ``BLOCKS``."""
-    kinds: dict[tuple[object, ...], list[Cell]] = {}
+    kinds = {}
     for cell in Plan.of("smoke", NARROW).cells:
         kinds.setdefault((cell.task, cell.phase, cell.dataset, canonical(cell.recipe)), []).append(cell)
     for kind in kinds.values():
@@ -75,7 +70,7 @@ def cells() -> Iterator[Cell]:
 
 
 @pytest.fixture(scope="session")
-def smoke(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+def smoke(tmp_path_factory):
     """Rows of cells of the profile ``smoke``, measured here."""
     folder = tmp_path_factory.mktemp("smoke")
     with Store(folder / "store.sqlite") as store:
@@ -84,9 +79,9 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
-def real(smoke: pd.DataFrame) -> pd.DataFrame:
+def real(smoke):
     """Those rows, and one made up of every metric of ``LACKING``: after a scalar of the same cell."""
-    rows: list[Row] = []
+    rows = []
     for task, lacking in LACKING.items():
         for metric, block in lacking.items():
             like = smoke[(smoke["task"] == task) & (smoke["block"] == block) & smoke["trial"].isna()]
@@ -102,7 +97,7 @@ def real(smoke: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def with_digits(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str], str]]:
+def with_digits(frame):
     """``frame`` with the values of each metric replaced by three digits of its own; and these digits."""
     frame = frame.copy()
     known = frame["value"].notna() & ~frame["metric"].isin(NOT_SHOWN)
@@ -117,12 +112,12 @@ def with_digits(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple[str, str]
 
 
 @pytest.fixture(scope="session")
-def page(real: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
+def page(real, tmp_path_factory):
     """The page of the rows with digits of their own."""
     return write_report(with_digits(real)[0], tmp_path_factory.mktemp("page")).page.read_text(encoding="utf-8")
 
 
-def test_every_metric_is_shown(real: pd.DataFrame, page: str) -> None:
+def test_every_metric_is_shown(real, page):
     _, digits = with_digits(real)
     text = re.sub(r"(?s)<style.*?</style>|<[^>]+>", " ", page)
     numbers = {re.sub(r"[.,]", "", number).strip("0") for number in re.findall(r"\d[\d.,]*", text)}
@@ -130,7 +125,7 @@ def test_every_metric_is_shown(real: pd.DataFrame, page: str) -> None:
     assert not hidden
 
 
-def test_smoke_gives_every_other_metric(smoke: pd.DataFrame) -> None:
+def test_smoke_gives_every_other_metric(smoke):
     """What the test above can see: a new metric needs a cell in ``smoke``, or a reason in ``LACKING``."""
     assert set(smoke["task"]) == set(TASKS), "a task without a cell in smoke"
     have = {(row.task, row.metric) for row in smoke[smoke["value"].notna()].itertuples()}
@@ -140,7 +135,7 @@ def test_smoke_gives_every_other_metric(smoke: pd.DataFrame) -> None:
     assert {pair for pair in every - have - known if pair[1] not in NOT_SHOWN} == set()
 
 
-def test_a_task_of_a_plug_in_has_a_table(real: pd.DataFrame, tmp_path: Path) -> None:
+def test_a_task_of_a_plug_in_has_a_table(real, tmp_path):
     mine = real[real["task"] == "cost"].assign(task="my-task")
     mine["metric"] = "my_metric"
     frame = prepared(pd.concat([real, mine[mine["value"] > 100].drop_duplicates("digest")]))

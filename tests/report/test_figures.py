@@ -1,7 +1,5 @@
 """Figures: what is drawn, the same bytes every time, words for those who cannot see them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -13,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from highway_bench.frames.results import Results
-from highway_bench.report.figures import FigureKind, NothingToShow, every_figure, figures, svg_text
+from highway_bench.report.figures import NothingToShow, every_figure, figures, svg_text
 from highway_bench.report.figures.cost_heat import draw_ratios
 from highway_bench.report.figures.quality import front
 from highway_bench.report.style import KNOWN, styles
@@ -24,7 +22,7 @@ every = pytest.mark.parametrize("kind", every_figure(), ids=lambda kind: kind.na
 
 
 @pytest.fixture(scope="module")
-def measured() -> Results:
+def measured():
     """A whole run whose training steps were timed in turn."""
     costs = {"plain": 1.0, "pre-norm": 2.0, "highway": 3.0}
     rows = whole(tuple(costs), families=("dense", "conv"))
@@ -36,14 +34,14 @@ def measured() -> Results:
 
 
 @every
-def test_a_figure_without_data_is_not_drawn(kind: FigureKind) -> None:
+def test_a_figure_without_data_is_not_drawn(kind):
     base = cell("throughput", "plain", "dense", 4, phase="forward")
     failed = base | {"metric": "step_time", "status": "oom", "message": "no memory"}
     with pytest.raises(NothingToShow):
         kind.draw(Results(frame_of([failed])))
 
 
-def test_figures_are_the_same_bytes_every_time_and_their_ids_are_their_own(results: Results) -> None:
+def test_figures_are_the_same_bytes_every_time_and_their_ids_are_their_own(results):
     one, again = (
         {picture.name: svg_text(picture) for picture in figures.get("success-by-depth").draw(results)} for _ in range(2)
     )
@@ -58,7 +56,7 @@ def test_figures_are_the_same_bytes_every_time_and_their_ids_are_their_own(resul
         assert {a or b for a, b in used} <= set(ids)
 
 
-def test_seeds_that_diverge_are_counted_and_losses_above_the_axis_are_marked() -> None:
+def test_seeds_that_diverge_are_counted_and_losses_above_the_axis_are_marked():
     rows = trained({("plain", 10): [0.1] * 4 + [5e4], ("plain", 20): [None] * 5, ("plain", 40): [5e4] * 5})
     (panel,) = figures.get("loss-by-depth").panels(Results(frame_of(rows)))
     assert "plain at depth 20: diverged" in panel.described
@@ -69,7 +67,7 @@ def test_seeds_that_diverge_are_counted_and_losses_above_the_axis_are_marked() -
     assert [len(list(line.get_xdata())) for line in axes.lines if line.get_marker() == "^"] == [1]
 
 
-def test_a_heat_table_has_a_number_with_its_interval_a_cell() -> None:
+def test_a_heat_table_has_a_number_with_its_interval_a_cell():
     cells = [("dense", 4, "pre-norm", 1.0, 1.0, 1.0), ("dense", 4, "highway", 1.5, 1.4, 1.55)]
     names = ["kind", "depth", "connection", "step_ratio", "step_ratio_low", "step_ratio_high"]
     axes = Figure().subplots()
@@ -77,12 +75,12 @@ def test_a_heat_table_has_a_number_with_its_interval_a_cell() -> None:
     assert [text.get_text() for text in axes.texts] == ["1.00", "1.50\n±0.10"]
 
 
-def test_the_front_is_of_what_no_faster_connection_beats() -> None:
+def test_the_front_is_of_what_no_faster_connection_beats():
     rows = [{"step_ratio": step, "held_out": loss} for step, loss in ((3.0, 0.2), (1.0, 0.3), (2.0, 0.4), (4.0, 0.25))]
     assert [row["step_ratio"] for row in front(rows)] == [1.0, 3.0]
 
 
-def test_every_block_has_a_style_of_its_own_that_does_not_depend_on_the_others() -> None:
+def test_every_block_has_a_style_of_its_own_that_does_not_depend_on_the_others():
     others = [f"my-gate-{number}" for number in range(40)]
     every = styles([*KNOWN, *others])
     assert {name: every[name] for name in KNOWN} == KNOWN
@@ -93,7 +91,7 @@ def test_every_block_has_a_style_of_its_own_that_does_not_depend_on_the_others()
 
 
 @every
-def test_every_figure_is_drawn_with_units_and_alt_text(kind: FigureKind, measured: Results) -> None:
+def test_every_figure_is_drawn_with_units_and_alt_text(kind, measured):
     before = dict(mpl.rcParams)
     pictures = kind.draw(measured)
     assert dict(mpl.rcParams) == before
@@ -103,6 +101,4 @@ def test_every_figure_is_drawn_with_units_and_alt_text(kind: FigureKind, measure
         assert any(text.get_text() for panel in axes for text in (panel.xaxis.label, panel.yaxis.label))
         root = ET.fromstring(svg_text(picture))
         assert root.get("role") == "img"
-        description = root.find(f"{SVG}desc")
-        assert description is not None
-        assert description.text == picture.alt
+        assert root.findtext(f"{SVG}desc") == picture.alt

@@ -1,13 +1,8 @@
 """What is printed: numbers as text, the summary in a terminal, and tables as LaTeX."""
 
-from __future__ import annotations
-
 import io
 import math
-from collections.abc import Iterable
-from pathlib import Path
 
-import pandas as pd
 import pytest
 from rich.console import Console
 
@@ -26,7 +21,7 @@ from tests.rows import cell, frame_of, memory
     [(1.8349, "1.83"), (12345, "12,300"), (0.0012345, "0.00123"), (9.999, "10.0"), (0, "0"), (-2.5, "−2.50"),
      (1e9, "1.00e+09"), (-1e-7, "−1.00e-07"), (math.inf, "∞"), (math.nan, "–"), (None, "–")],
 )  # fmt: skip
-def test_three_significant_digits(value: float | None, text: str) -> None:
+def test_three_significant_digits(value, text):
     assert three(value) == text
 
 
@@ -36,11 +31,11 @@ def test_three_significant_digits(value: float | None, text: str) -> None:
      (12.3e3, "sample/s", "12.3 ksample/s"), (0.31, "1", "0.310"), (3, "B", "3.00 B"), (0, "B", "0 B"),
      (0.9999, "s", "1.00 s"), (999.9e3, "B", "1.00 MB")],
 )  # fmt: skip
-def test_a_quantity_has_the_prefix_that_suits_it(value: float, unit: str, text: str) -> None:
+def test_a_quantity_has_the_prefix_that_suits_it(value, unit, text):
     assert quantity(value, unit) == text
 
 
-def test_intervals_counts_and_lists() -> None:
+def test_intervals_counts_and_lists():
     assert (signed(-2.0), signed(0.5), signed(-0.126, "+.2f")) == ("−2", "0.5", "−0.13")
     assert between(1.8, 1.864) == "[1.80, 1.86]"
     assert between(math.nan, 1.0) == ""
@@ -49,14 +44,14 @@ def test_intervals_counts_and_lists() -> None:
     assert listed(["a", "b", "c"]) == "a, b and c"
 
 
-def printed(parts: Iterable[str | TextTable], width: int = 160) -> str:
+def printed(parts, width=160):
     out = io.StringIO()
     for part in parts:
         print_part(part, Console(file=out, width=width))
     return out.getvalue()
 
 
-def test_the_summary_has_the_answer_a_row_a_block_and_the_failures(standard: pd.DataFrame) -> None:
+def test_the_summary_has_the_answer_a_row_a_block_and_the_failures(standard):
     text = printed(summary(Results(standard)))
     assert "Which connection to take" in text
     assert "highway-free" in text
@@ -64,15 +59,15 @@ def test_the_summary_has_the_answer_a_row_a_block_and_the_failures(standard: pd.
     assert max(len(line) for line in text.splitlines()) <= 160
 
 
-def test_a_brief_summary_counts_what_it_leaves_out(standard: pd.DataFrame) -> None:
+def test_a_brief_summary_counts_what_it_leaves_out(standard):
     results = Results(standard)
     *lines, more = brief(results, 200)
     whole = printed(summary(results, narrow=True), BRIEF_WIDTH).strip("\n").splitlines()
-    assert (len(lines), more) == (BRIEF - 1, f"… {len(whole) - len(lines)} more lines: --details")
+    assert (len(lines), str(len(whole) - len(lines)) in more) == (BRIEF - 1, True)
     assert [line.rstrip() for line in lines] == [line[:BRIEF_WIDTH].rstrip() for line in whole[: BRIEF - 1]]
 
 
-def test_brackets_in_names_are_no_markup() -> None:
+def test_brackets_in_names_are_no_markup():
     rows = memory(cell("memory", "[red]x[/red]", "dense", 4), 10.0)
     assert "[red]x[/red]" in printed(summary(Results(frame_of(rows))))
 
@@ -86,7 +81,7 @@ SHOWN = TextTable(
 )
 
 
-def test_a_table() -> None:
+def test_a_table():
     text = latex(SHOWN)
     assert r"\begin{tabular}{lrp{0.2\linewidth}}" in text
     assert all(rule in text for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
@@ -97,13 +92,13 @@ def test_a_table() -> None:
     assert text.isascii()
 
 
-def test_every_character_is_one_that_latex_has(standard: pd.DataFrame, tmp_path: Path) -> None:
+def test_every_character_is_one_that_latex_has(standard, tmp_path):
     written = write_latex(Results(standard), tmp_path / "tables")
     assert written
     assert all(path.read_text(encoding="utf-8").isascii() for path in written)
 
 
-def test_a_folder_that_cannot_be_written(standard: pd.DataFrame, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written(standard, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match=r"cannot write .*file: "):
         write_latex(Results(standard), tmp_path / "file")

@@ -1,10 +1,7 @@
 """Frames and figure of the propagation task, against rows worked out by hand."""
 
-from __future__ import annotations
-
 import json
 import math
-from typing import Any
 
 import pytest
 
@@ -16,13 +13,13 @@ STEPS = {"gain": 1.0, "steps": 5, "rate": 0.01, "optimiser": "sgd"}
 
 
 def starts(
-    changes: dict[str, list[float]],
+    changes,
     *,
-    gain: float = 1.0,
-    depth: int = 10,
-    family: str = "dense",
-    **values: Any,
-) -> list[Any]:
+    gain=1.0,
+    depth=10,
+    family="dense",
+    **values,
+):
     """A block's changes a layer, one a seed."""
     rows = []
     for block, by_seed in changes.items():
@@ -34,7 +31,7 @@ def starts(
     return rows
 
 
-def test_verdicts_are_those_of_most_seeds_with_their_layers() -> None:
+def test_verdicts_are_those_of_most_seeds_with_their_layers():
     frame = frame_of(starts({"plain": [0.5, 0.5, 0.6, 0.9, 0.9], "highway": [1.0] * 5, "residual": [1.7, 1.8, 2.0]}))
     table = Results(frame).propagation().set_index("block")
     plain, residual = table.loc["plain"], table.loc["residual"]
@@ -49,20 +46,20 @@ def test_verdicts_are_those_of_most_seeds_with_their_layers() -> None:
     assert math.isnan(table.loc["plain", "gate_mean"])
 
 
-def test_as_many_seeds_each_way_are_mixed() -> None:
+def test_as_many_seeds_each_way_are_mixed():
     row = Results(frame_of(starts({"plain": [0.5, 1.0]}))).propagation().iloc[0]
     assert (row["signal"], row["gradient"], row["signal_agree"]) == ("mixed", "mixed", 0)
     assert math.isnan(row["signal_at"])
 
 
 def first_steps(
-    block: str,
-    moved: list[float],
-    still: tuple[int, int | None, int | None],
+    block,
+    moved,
+    still,
     *,
-    status: str = "ok",
-    seed: int = 0,
-) -> list[Any]:
+    status="ok",
+    seed=0,
+):
     base = cell("propagation", block, "dense", len(moved), dataset="digits", recipe=STEPS, seed=seed)
     rows = start(base, 1.0)
     base = base | {"status": status}
@@ -77,7 +74,7 @@ def first_steps(
     ]
 
 
-def test_which_layers_stand_still() -> None:
+def test_which_layers_stand_still():
     rows = first_steps("plain", [1e-6, 1e-5, 1e-2], (2, 1, 2))
     rows += first_steps("plain", [3e-6, 1e-5, 3e-2], (2, 1, 2), seed=1)
     rows += first_steps("highway", [1e-3, 1e-3, 1e-3], (0, None, None))
@@ -89,7 +86,7 @@ def test_which_layers_stand_still() -> None:
     assert (table.loc["plain", "n"], table.loc["residual", "diverged"], table.loc["plain", "steps"]) == (2, 1, 5)
 
 
-def test_cells_that_failed_have_their_status_for_a_verdict() -> None:
+def test_cells_that_failed_have_their_status_for_a_verdict():
     base = cell("propagation", "plain", "dense", 10, recipe={"gain": 1.0})
     failed = base | {"metric": "gradient_ratio", "status": "oom", "message": "no memory", "value": None}
     frame = frame_of([failed, *starts({"highway": [1.0]})])
@@ -97,7 +94,7 @@ def test_cells_that_failed_have_their_status_for_a_verdict() -> None:
     assert (table.loc["plain", "signal"], table.loc["plain", "n"]) == ("oom", 0)
 
 
-def test_sizes_by_layer_are_relative_to_where_they_start() -> None:
+def test_sizes_by_layer_are_relative_to_where_they_start():
     rows = [row | {"value": 7 * row["value"]} if row["axis"] else row for row in starts({"plain": [0.5, 0.25]})]
     frame = frame_of(rows)
     signal, gradient = (
@@ -110,7 +107,7 @@ def test_sizes_by_layer_are_relative_to_where_they_start() -> None:
     assert gradient.loc[8, "low"] == 0.25**2
 
 
-def test_the_figure_has_a_pair_of_panels_for_each_family_at_its_greatest_depth() -> None:
+def test_the_figure_has_a_pair_of_panels_for_each_family_at_its_greatest_depth():
     rows = starts({"plain": [0.5] * 3, "highway": [0.99, 1.0, 1.01]})
     rows += starts({"plain": [1.0] * 3}, depth=4) + starts({"plain": [3.0]}, gain=2.0)
     rows += starts({"plain": [1.0], "highway": [1.0]}, family="conv")
@@ -119,7 +116,7 @@ def test_the_figure_has_a_pair_of_panels_for_each_family_at_its_greatest_depth()
     assert "plain: 1.00 to 0.000977" in panels[0].described
 
 
-def test_starts_with_other_recipes_are_separate() -> None:
+def test_starts_with_other_recipes_are_separate():
     """Another gain is another cell, because it is in the recipe."""
     frame = frame_of(starts({"plain": [1.0]}) + starts({"plain": [2.0]}, gain=2.0))
     table = Results(frame).propagation()

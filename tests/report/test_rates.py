@@ -1,21 +1,18 @@
 """Which learning rate counts, where fresh seeds ran at several."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 
 from highway_bench.frames.results import Results
-from highway_bench.results.schema import Row
 from tests.rows import cell, frame_of, training
 
 
-def results_of(*rows: list[Row]) -> Results:
+def results_of(*rows):
     return Results(frame_of([row for part in rows for row in part]))
 
 
-def tuned_run(rate: float, seed: int, loss: float | None, *, trial: int | None = None) -> list[Row]:
+def tuned_run(rate, seed, loss, *, trial=None):
     """A run of highway at a rate that was tuned; it diverged where it has no ``loss``."""
     recipe = {"steps": 400, "optimiser": "sgd", "rate": rate, "own_rate": True}
     base = cell("trainability", "highway", "dense", 10, dataset="digits", recipe=recipe, seed=seed, trial=trial)
@@ -23,7 +20,7 @@ def tuned_run(rate: float, seed: int, loss: float | None, *, trial: int | None =
     return [row | own for row in training(base, loss, rate=rate)]
 
 
-def test_a_rate_that_is_not_stable_waits_for_the_next_lower_one() -> None:
+def test_a_rate_that_is_not_stable_waits_for_the_next_lower_one():
     """Half of the seeds diverge at a rate of 1; at 0.3, all of them train."""
     tuning = [tuned_run(rate, 1_000, loss, trial=0) for rate, loss in ((1.0, 0.02), (0.3, 0.03))]
     finals = [tuned_run(1.0, seed, None if seed % 2 else 0.02) for seed in range(10)]
@@ -39,7 +36,7 @@ def test_a_rate_that_is_not_stable_waits_for_the_next_lower_one() -> None:
     assert (rung["verdict"], rung["rate"], rung["k"], rung["n"]) == ("diverges", 1.0, 5, 10)
 
 
-def test_the_runs_at_one_rate_count() -> None:
+def test_the_runs_at_one_rate_count():
     """Ten runs at one rate, of which one failed; then the connection is tuned again, and five run at another."""
     rows = []
     for rate, seeds, day in ((0.03, range(10), 1), (0.01, range(5), 2)):

@@ -1,14 +1,10 @@
 """No sentence, title or table quotes a ratio without its interval, and a wide interval is called undecided."""
 
-from __future__ import annotations
-
 import io
 import math
 import random
 import re
-from pathlib import Path
 
-import pandas as pd
 import pytest
 from rich.console import Console
 
@@ -16,7 +12,6 @@ from highway_bench.frames.results import Results
 from highway_bench.report.columns import OLDER, ONE_PROCESS, is_decided, quoted
 from highway_bench.report.console import summary
 from highway_bench.report.page import write_report
-from highway_bench.results.schema import Row
 from highway_bench.terminal import print_part
 from tests.rows import cell, frame_of, memory, timing, trained
 
@@ -27,12 +22,12 @@ NAKED = re.compile(r"\d[\d.,]*\s?(?:×|times)")
 """A number of times, which no part of a report prints: exact counts are called exact."""
 
 
-def samples(scale: float, spread: float, seed: int, n: int = 25) -> list[float]:
+def samples(scale, spread, seed, n=25):
     draw = random.Random(seed)
     return [scale * draw.lognormvariate(0, spread) for _ in range(n)]
 
 
-def timed(spread: float, *, families: tuple[str, ...] = ("dense",), processes: int = 4) -> list[Row]:
+def timed(spread, *, families=("dense",), processes=4):
     """Plain and highway in each family, whose pairs' ratios scatter by ``spread``."""
     rows = []
     for family in families:
@@ -43,7 +38,7 @@ def timed(spread: float, *, families: tuple[str, ...] = ("dense",), processes: i
     return rows
 
 
-def without_ratio(rows: list[Row]) -> list[Row]:
+def without_ratio(rows):
     """``rows`` as version 0.1 stored them."""
     later = ("plain_ratio", "yardstick_ratio", "waited", "disturbed")
     return [row | {"paired": None} for row in rows if row["metric"] not in later]
@@ -54,7 +49,7 @@ TRAINED += trained({("highway", 10): [0.05] * 5}, step_seconds=2.3e-3 * TIMES)
 """Both blocks at depth 10, highway's training steps as many times longer."""
 
 
-def rendered(frame: pd.DataFrame, folder: Path) -> dict[str, str]:
+def rendered(frame, folder):
     """What a reader sees of ``frame``: the page's text, titles and descriptions of figures too, and the terminal's."""
     page = write_report(frame, folder).page.read_text(encoding="utf-8")
     page = re.sub(r"(?s)<style>.*?</style>|<script.*?</script>|<path[^>]*>|<[^>]+>", " ", page)
@@ -71,7 +66,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_ratio_stands_with_its_interval_or_not_at_all(case: str, tmp_path: Path) -> None:
+def test_a_ratio_stands_with_its_interval_or_not_at_all(case, tmp_path):
     words, decided, says = CASES[case]
     rows = timed(**words) + TRAINED
     for block, size in (("plain", 100.0), ("highway", 150.0)):
@@ -96,13 +91,13 @@ def test_a_ratio_stands_with_its_interval_or_not_at_all(case: str, tmp_path: Pat
         (1.0, 0.99, 1.01, "1"),  # of plain to itself
     ],
 )
-def test_one_rule_decides_and_is_the_same_both_ways_round(value: float, low: float, high: float, text: str) -> None:
+def test_one_rule_decides_and_is_the_same_both_ways_round(value, low, high, text):
     assert quoted(value, low, high, ONE_PROCESS) == text
     for one in ((value, low, high), (1 / value, 1 / high, 1 / low)):
         assert is_decided(*one) == (not text.startswith("undecided") and text != ONE_PROCESS)
 
 
-def test_why_there_is_no_ratio_is_printed_in_its_column() -> None:
+def test_why_there_is_no_ratio_is_printed_in_its_column():
     for rows, gap in (
         (timed(0.005, processes=1), ONE_PROCESS),
         (without_ratio(timed(0.005)), OLDER),
@@ -112,7 +107,7 @@ def test_why_there_is_no_ratio_is_printed_in_its_column() -> None:
         assert table["ratio_low"].isna().all()
 
 
-def test_of_cells_that_were_timed_twice_the_one_with_more_samples_is_quoted() -> None:
+def test_of_cells_that_were_timed_twice_the_one_with_more_samples_is_quoted():
     rows = []
     for turn, (seconds, n) in enumerate(((0.2, 41), (0.3, 25))):
         plain = samples(1.0, 0.6, turn, n)

@@ -1,14 +1,12 @@
 """The model of a report: tables computed once, with units, described by the runs."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.frames.descriptions import Descriptions
 from highway_bench.frames.results import Results
+from tests.inline_engine import cell_of
 
 RETURNS = {name: getattr(method, "__annotations__", {}).get("return") for name, method in vars(Results).items()}
 WITH_ARGUMENTS = ("layer_sizes", "of_task", "with_units")
@@ -16,19 +14,16 @@ TABLES = [name for name, kind in RETURNS.items() if kind == "pd.DataFrame" and n
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_column_of_numbers_has_a_unit(name: str, results: Results) -> None:
+def test_every_column_of_numbers_has_a_unit(name, results):
     table = getattr(results, name)()
     assert set(table.attrs["units"]) == set(table.select_dtypes("number"))
 
 
-def test_what_the_registries_declare_travels_with_a_run() -> None:
+def test_what_the_registries_declare_travels_with_a_run():
     pytest.importorskip("torch", reason="registries of blocks need torch; which reading results does not")
     from highway_bench.execution.record import descriptions
 
-    cells = [
-        Cell(task=task, block="plain", family="dense", depth=2, width=8, nominal_width=8, dataset=dataset)
-        for task, dataset in (("memory", None), ("gates", "mnist-5k"))
-    ]
+    cells = [cell_of(task, dataset=dataset) for task, dataset in (("memory", None), ("gates", "mnist-5k"))]
     said = descriptions(cells)
     assert said["blocks"]["plain"]["baseline"] is True
     assert said["families"]["dense"]["kind"] == "vector"
@@ -41,7 +36,7 @@ def test_what_the_registries_declare_travels_with_a_run() -> None:
     assert about.metric("gates", "lesion_loss").unit == "nat"
 
 
-def test_the_runs_descriptions_decide_order_labels_and_branches() -> None:
+def test_the_runs_descriptions_decide_order_labels_and_branches():
     about = Descriptions(
         {
             "old": {"blocks": {"late": {"order": 1}, "early": {"order": 9}}},

@@ -1,7 +1,5 @@
 """The first screen in a real Chromium: every choice, on a desk and on a phone, as its readers use it."""
 
-from __future__ import annotations
-
 import html
 import json
 import re
@@ -26,13 +24,13 @@ TRY_ALL = Path(__file__).with_name("try_all.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
+def page(tmp_path_factory):
     results = Results(frame_of(whole(("plain", "highway", "pre-norm"), 5, ("dense",))))
     return write_report(results, tmp_path_factory.mktemp("screen")).page, results
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_every_choice_says_what_was_computed(page: tuple[Path, Results], size: str, tmp_path: Path) -> None:
+def test_every_choice_says_what_was_computed(page, size, tmp_path):
     path, results = page
     width, height, most = SIZES[size]
     tried = tmp_path / "index.html"

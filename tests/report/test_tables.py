@@ -1,11 +1,7 @@
 """Each table against values worked out by hand."""
 
-from __future__ import annotations
-
 import json
 import math
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,14 +14,12 @@ from highway_bench.results.store import Store
 from tests.rows import LADDER, PLAIN, cell, frame_of, inside, memory, metric, timed, timing, trained
 
 
-def ladder(
-    losses: dict[tuple[str, int], list[float | None]], *, recipe: dict[str, Any] | None = None, **values: Any
-) -> pd.DataFrame:
+def ladder(losses, *, recipe=None, **values):
     """Runs with these final losses, one a seed."""
     return frame_of(trained(losses, recipe=LADDER | (recipe or {}), **values))
 
 
-def of(table: pd.DataFrame, **values: Any) -> dict[str, Any]:
+def of(table, **values):
     """The one row of ``table`` with these values."""
     for name, value in values.items():
         table = table[table[name] == value]
@@ -33,7 +27,7 @@ def of(table: pd.DataFrame, **values: Any) -> dict[str, Any]:
     return table.to_dict("records")[0]
 
 
-def test_a_ratio_is_of_the_samples_that_were_taken_in_turn() -> None:
+def test_a_ratio_is_of_the_samples_that_were_taken_in_turn():
     table = Results(frame_of(timed({"plain": 1.0, "highway": 2.0}))).step_times()
     row = of(table, block="highway")
     assert [row[name] for name in ("ratio", "ratio_low", "ratio_high")] == pytest.approx([2.0] * 3)
@@ -42,7 +36,7 @@ def test_a_ratio_is_of_the_samples_that_were_taken_in_turn() -> None:
     assert of(table, block="plain")["ratio"] == 1.0
 
 
-def test_a_share_of_the_roofline_may_be_empty_and_the_remark_has_the_reason() -> None:
+def test_a_share_of_the_roofline_may_be_empty_and_the_remark_has_the_reason():
     """Cached data can be faster than the roofline: the share and the slow-down are then none, and the time is fine."""
     frame = frame_of(timed({"plain": 1.0, "highway": 2.0}))
     empty = frame["metric"].isin(["roofline_share", "slowdown"]) & (frame["block"] == "highway")
@@ -52,7 +46,7 @@ def test_a_share_of_the_roofline_may_be_empty_and_the_remark_has_the_reason() ->
     assert (row["status"], row["message"], row["ratio"]) == ("ok", "above the roofline", pytest.approx(2.0))
 
 
-def test_bytes_per_layer_have_ratios_to_plain() -> None:
+def test_bytes_per_layer_have_ratios_to_plain():
     rows = memory(cell("memory", "highway", "conv", 3), 300.0)
     rows += memory(cell("memory", "plain", "conv", 3), 200.0)
     table = Results(frame_of(rows)).memory()
@@ -60,7 +54,7 @@ def test_bytes_per_layer_have_ratios_to_plain() -> None:
     assert of(table, block="highway")["saved_activations"] == 900.0
 
 
-def test_success_losses_and_times_over_seeds() -> None:
+def test_success_losses_and_times_over_seeds():
     frame = ladder({("highway", 10): [0.1, 0.1, 0.1, 0.1, 1.0]})
     row = of(Results(frame).trainability(), block="highway")
     assert (row["k"], row["n"], row["stalled"], row["diverged"]) == (4, 5, 1, 0)
@@ -75,7 +69,7 @@ def test_success_losses_and_times_over_seeds() -> None:
     assert row["seeds"] == [0, 1, 2, 3, 4]
 
 
-def test_the_seconds_of_networks_trained_together_are_no_networks_seconds() -> None:
+def test_the_seconds_of_networks_trained_together_are_no_networks_seconds():
     frame = ladder({("highway", 10): [0.1] * 5, ("plain", 10): [2.0] * 5}, together=5)
     row = of(Results(frame).trainability(), block="highway")
     assert math.isnan(row["step_seconds"])
@@ -84,7 +78,7 @@ def test_the_seconds_of_networks_trained_together_are_no_networks_seconds() -> N
     assert of(Results(frame).trainability(), block="plain")["seconds_to_threshold"] == math.inf  # reached by none
 
 
-def test_a_diverged_run_counts_as_infinite_and_leaves_no_interval() -> None:
+def test_a_diverged_run_counts_as_infinite_and_leaves_no_interval():
     row = of(Results(ladder({("plain", 10): [0.1, None, 0.2]})).trainability(), block="plain")
     assert row["final_loss"] == 0.2
     assert math.isnan(row["loss_low"])
@@ -94,7 +88,7 @@ def test_a_diverged_run_counts_as_infinite_and_leaves_no_interval() -> None:
     assert most["seconds_to_threshold"] == math.inf
 
 
-def test_what_trains_in_more_steps_is_slow() -> None:
+def test_what_trains_in_more_steps_is_slow():
     """The longer runs give no verdict of their own."""
     short = ladder({("plain", 10): [2.0] * 5, ("residual", 10): [2.0] * 5, ("highway", 10): [0.1] * 5})
     words = {"steps": 3 * LADDER["steps"], "verdict": False}
@@ -107,7 +101,7 @@ def test_what_trains_in_more_steps_is_slow() -> None:
     assert set(table["verdict"][~is_short]) == {"no verdict"}
 
 
-def test_runs_that_did_not_finish_leave_a_verdict_open_and_trials_count_for_nothing() -> None:
+def test_runs_that_did_not_finish_leave_a_verdict_open_and_trials_count_for_nothing():
     lost = cell("trainability", "plain", "dense", 10, dataset="digits", recipe=LADDER, seed=4)
     frame = frame_of([lost | {"metric": "", "status": "timeout", "message": "too slow"}])
     trials = ladder({("plain", 10): [2.0]}, trial=0, recipe={"rate": 0.1})
@@ -118,7 +112,7 @@ def test_runs_that_did_not_finish_leave_a_verdict_open_and_trials_count_for_noth
 GOOD, BAD = [0.1] * 5, [2.0] * 5
 
 
-def test_a_frontier_off_the_ladder_is_censored() -> None:
+def test_a_frontier_off_the_ladder_is_censored():
     table = Results(ladder({("plain", 10): BAD, ("plain", 20): BAD, ("residual", 10): GOOD, ("residual", 20): GOOD}))
     plain, residual = (of(table.frontier(), block=block) for block in ("plain", "residual"))
     assert math.isnan(plain["l_max"])  # no depth was reached
@@ -126,7 +120,7 @@ def test_a_frontier_off_the_ladder_is_censored() -> None:
     assert (residual["l_max"], residual["l_max_censored"], residual["l50_censored"]) == (20, "right", "right")
 
 
-def test_the_area_under_success_is_that_of_the_whole_ladder() -> None:
+def test_the_area_under_success_is_that_of_the_whole_ladder():
     """A rung is not tried where the one below trained at no seed; where it is unknown, so is the area."""
     losses = {("plain", 10): GOOD, ("plain", 100): BAD, ("highway", 10): GOOD}
     table = Results(ladder(losses | {("residual", depth): GOOD for depth in (10, 100, 1000)})).frontier()
@@ -134,7 +128,7 @@ def test_the_area_under_success_is_that_of_the_whole_ladder() -> None:
     assert areas == {"plain": pytest.approx(0.25), "residual": 1.0, "highway": pytest.approx(math.nan, nan_ok=True)}
 
 
-def test_a_frontier_that_moves_with_the_steps_is_limited_by_the_budget() -> None:
+def test_a_frontier_that_moves_with_the_steps_is_limited_by_the_budget():
     short = {("plain", 10): GOOD, ("plain", 20): BAD, ("residual", 10): GOOD, ("residual", 20): GOOD}
     longer = ladder(short | {("plain", 20): GOOD}, recipe={"steps": 2000})
     table = Results(pd.concat([ladder(short), longer])).frontier()
@@ -142,7 +136,7 @@ def test_a_frontier_that_moves_with_the_steps_is_limited_by_the_budget() -> None
     assert set(table.loc[table["block"] == "residual", "limited"]) == {False}
 
 
-def test_a_depth_at_which_no_run_finished_ends_the_frontier() -> None:
+def test_a_depth_at_which_no_run_finished_ends_the_frontier():
     lost = frame_of([cell("trainability", "plain", "dense", 50, dataset="digits", recipe=LADDER, seed=seed)
                      | {"metric": "", "status": "timeout"} for seed in range(5)])  # fmt: skip
     frame = ladder({("plain", 10): GOOD, ("plain", 100): GOOD})
@@ -151,7 +145,7 @@ def test_a_depth_at_which_no_run_finished_ends_the_frontier() -> None:
     assert math.isnan(of(Results(lost).frontier(), block="plain")["l_max"])
 
 
-def test_failures_are_listed_with_reason_and_outcomes_are_not() -> None:
+def test_failures_are_listed_with_reason_and_outcomes_are_not():
     frame = ladder({("plain", 10): [2.0, None]})
     base = cell("throughput", "plain", "conv", 4, phase="forward")
     bad = [base | {"status": status, "message": f"why {status}", "metric": "", "digest": status, "seed": seed}
@@ -163,7 +157,7 @@ def test_failures_are_listed_with_reason_and_outcomes_are_not() -> None:
     assert list(table["message"]) == ["why oom", "why skipped"]
 
 
-def test_a_failure_after_a_result_is_listed_and_the_result_is_used(tmp_path: Path) -> None:
+def test_a_failure_after_a_result_is_listed_and_the_result_is_used(tmp_path):
     """A pair that was timed again: plain crashed, so its old times are used, and pair with nothing of the new run."""
     plain, other = (cell("throughput", block, "dense", 4, digest=block) for block in ("plain", "highway"))
     again = {"run_id": "run-2", "time_utc": "2026-02-02T03:04:05+00:00"}
@@ -181,7 +175,7 @@ def test_a_failure_after_a_result_is_listed_and_the_result_is_used(tmp_path: Pat
     assert (listed["block"], listed["status"], listed["cells"]) == ("plain", "crashed", 1)
 
 
-def test_trained_networks_from_inside() -> None:
+def test_trained_networks_from_inside():
     rows = []
     for block, losses in (("highway", (0.1, 0.2)), ("residual", (0.1, 2.0))):
         for seed, loss in enumerate(losses):
@@ -196,7 +190,7 @@ def test_trained_networks_from_inside() -> None:
     assert math.isnan(residual["gate_activity"])
 
 
-def test_counts_have_exact_ratios_to_plain() -> None:
+def test_counts_have_exact_ratios_to_plain():
     rows = []
     for block, adds, machine in (("highway", 300.0, "a"), ("plain", 200.0, "a"), ("plain", 200.0, "b")):
         base = cell("cost", block, "dense", 4, machine=machine)
@@ -205,7 +199,7 @@ def test_counts_have_exact_ratios_to_plain() -> None:
     assert list(zip(table["block"], table["adds_ratio"], strict=True)) == [("plain", 1.0), ("highway", 1.5)]
 
 
-def test_the_digest_that_a_run_requested_last_is_reported(tmp_path: Path) -> None:
+def test_the_digest_that_a_run_requested_last_is_reported(tmp_path):
     """An edit (B) that was undone: the run after it finds A in the store, and B's rows stay the newest.
 
     Without a record of a run, the newest rows are reported, whatever their order."""
@@ -229,7 +223,7 @@ def test_the_digest_that_a_run_requested_last_is_reported(tmp_path: Path) -> Non
     assert values == [1.0, 2.0, 1.0, 3.0]
 
 
-def test_machines_are_never_pooled_and_are_named_where_there_are_several() -> None:
+def test_machines_are_never_pooled_and_are_named_where_there_are_several():
     runs_of = {("plain", 10): [0.1] * 5, ("residual", 10): [0.1] * 5}
     one = ladder(runs_of)
     other = ladder(runs_of | {("plain", 10): [2.0] * 5}, machine="Other CPU")
@@ -241,7 +235,7 @@ def test_machines_are_never_pooled_and_are_named_where_there_are_several() -> No
     assert len({panel.sheet for panel in success_rate(Results(prepared(both)))}) == 2
 
 
-def test_a_contest_that_went_on_on_another_machine_is_one() -> None:
+def test_a_contest_that_went_on_on_another_machine_is_one():
     """Losses belong to no machine. Seconds do: those of the machine of most runs count."""
     frame = ladder({("plain", 10): [0.1] * 5, ("residual", 10): [0.1] * 5})
     moved = frame["seed"].ge(3) & frame["trial"].isna()
@@ -254,7 +248,7 @@ def test_a_contest_that_went_on_on_another_machine_is_one() -> None:
     assert set(results.training_runs()["ran_on"]) == {"Example CPU, 2 cores", "Other CPU"}
 
 
-def test_a_tuned_rate_at_the_edge_of_those_tried_is_reported() -> None:
+def test_a_tuned_rate_at_the_edge_of_those_tried_is_reported():
     frame = ladder({("plain", 10): [2.0] * 5, ("highway", 10): [0.1] * 5}, recipe={"rates": [0.01, 0.1]})
     assert set(Results(frame).trainability()["edge"]) == {"highest"}
     for recipe in ({"rates": [0.01, 0.1, 0.3]}, {"rate": 0.1, "rates": None}):
@@ -262,13 +256,13 @@ def test_a_tuned_rate_at_the_edge_of_those_tried_is_reported() -> None:
         assert set(Results(inside).trainability()["edge"]) == {""}
 
 
-def test_a_variant_is_a_block_of_its_own() -> None:
+def test_a_variant_is_a_block_of_its_own():
     rows = memory(cell("memory", "highway", "dense", 4), 1.0)
     rows += memory(cell("memory", "highway", "dense", 4, block_options=json.dumps({"gate_bias": -2})), 2.0)
     assert list(Results(frame_of(rows)).memory()["block"]) == ["highway", "highway gate_bias=-2"]
 
 
-def test_a_frame_that_is_empty_or_no_results_is_refused() -> None:
+def test_a_frame_that_is_empty_or_no_results_is_refused():
     with pytest.raises(NothingMeasured):
         prepared(frame_of([]))
     with pytest.raises(BadInput, match="no column"):

@@ -1,31 +1,20 @@
 """Shared by the tests of reproductions: the prepared rows of cells with given metrics, and what these say."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
 
 import pandas as pd
 
-from highway_bench.cell import Cell
 from highway_bench.frames.rows import prepared
 from highway_bench.results.schema import row
-from highway_bench.studies.reproduce.base import Conclusion, Reproduction
 from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.request import Request
 
-Point = tuple[str, str, float]
-"""A metric, an axis and an index on it."""
-Metrics = Mapping[Any, float]
-"""Values by metric or ``Point``."""
-Values = dict[Cell, dict[str, float]]
 R, S, U, A, C, N = Verdict  # reproduced, suggestive, undecided, suggestive against, contradicted, not testable
 
 
-def rows_of(values: Mapping[Cell, Metrics], **columns: Any) -> pd.DataFrame:
+def rows_of(values, **columns):
     """One row per metric. A value that is not finite becomes null, and its run has diverged."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     for number, (cell, metrics) in enumerate(values.items()):
         for what, value in metrics.items():
             fine = math.isfinite(value)
@@ -38,12 +27,12 @@ def rows_of(values: Mapping[Cell, Metrics], **columns: Any) -> pd.DataFrame:
     return prepared(pd.DataFrame(rows))
 
 
-def followed(study: Reproduction, request: Request, metrics: Callable[[Cell], Metrics]) -> Values:
+def followed(study, request, metrics):
     """The ``metrics`` of every cell of a study, and of all that follow from them. The rate 0.1 is the best of those
     that are tried."""
-    values: Values = {}
+    values = {}
 
-    def measure(cells: list[Cell]) -> dict[Cell, dict[str, float]]:
+    def measure(cells):
         for cell in cells:
             tried = {"final_loss": 1 + abs(math.log(cell.recipe.get("rate", 0.1) / 0.1)), "success": 1.0}
             values[cell] = tried if cell.trial is not None else {**metrics(cell)}
@@ -55,14 +44,12 @@ def followed(study: Reproduction, request: Request, metrics: Callable[[Cell], Me
     return values
 
 
-def outcome_of(
-    study: Reproduction, metrics: Callable[[Cell], Metrics], request: Request | None = None, **columns: Any
-) -> Conclusion:
+def outcome_of(study, metrics, request=None, **columns):
     """What a study concludes where its cells, with all that follow, have these ``metrics``."""
     request = request or Request(device="cpu")
     return study.outcome(rows_of(followed(study, request, metrics), **columns), request)
 
 
-def verdicts(result: Conclusion, what: str = "") -> list[Verdict]:
+def verdicts(result, what=""):
     """The verdicts on the claims whose statement has these words."""
     return [one.verdict for one in result.findings if what in one.claim.statement]

@@ -1,20 +1,12 @@
 """BiLSTMs by depth: the protocol, and the verdicts for given accuracies."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
-import pandas as pd
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.data import make_dataset
 from highway_bench.studies.reproduce import bilstm
-from highway_bench.studies.reproduce.base import Conclusion, reproductions
-from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce import conftest
 from tests.reproduce.conftest import C, N, R, U, followed, rows_of
@@ -23,7 +15,6 @@ BILSTM = reproductions.get("bilstm")
 FIRST = BILSTM.version.seen
 CHANCE = 0.5
 NOISE = (0.0, 0.004, -0.004)  # the same at every depth, so differences between depths do not have it
-Accuracies = Mapping[str, Sequence[float]]
 LIKE_THE_BLOG = {
     "plain": [0.76, 0.76, 0.74, 0.50],
     "highway": [0.76, 0.76, 0.75, 0.72],
@@ -33,15 +24,15 @@ FLAT = {block: [0.76] * 4 for block in bilstm.BLOCKS}
 
 
 @pytest.fixture(autouse=True)
-def chance(monkeypatch: pytest.MonkeyPatch) -> None:
+def chance(monkeypatch):
     """Replaces the chance of the corpora, whose data may be missing."""
     monkeypatch.setattr(bilstm, "chance_of", lambda corpus: CHANCE)
 
 
-def rows_like(accuracies: Accuracies, *, seeds: int | None = None, loss: float = 0.5) -> pd.DataFrame:
+def rows_like(accuracies, *, seeds=None, loss=0.5):
     """Rows of both corpora and of the tuning runs: accuracies by block and depth, with small differences by seed."""
 
-    def metrics(cell: Cell) -> dict[Any, float]:
+    def metrics(cell):
         accuracy = accuracies[cell.block][bilstm.DEPTHS.index(cell.depth)] + NOISE[(cell.seed - FIRST) % 3]
         return {
             "final_loss": loss,
@@ -54,27 +45,27 @@ def rows_like(accuracies: Accuracies, *, seeds: int | None = None, loss: float =
     return rows_of(followed(BILSTM, Request(seeds=seeds), metrics), params=1_000)
 
 
-def outcome(accuracies: Accuracies, **words: Any) -> Conclusion:
+def outcome(accuracies, **words):
     return BILSTM.outcome(rows_like(accuracies, **words), Request(seeds=words.get("seeds")))
 
 
-def verdicts(result: Conclusion) -> list[Verdict]:
+def verdicts(result):
     """The verdicts on one corpus. Both corpora have the same rows."""
     first, second = (conftest.verdicts(result, corpus) for corpus in bilstm.CORPORA)
     assert first == second
     return first
 
 
-def test_steps_are_whole_epochs(data_folder: Path) -> None:
+def test_steps_are_whole_epochs(data_folder):
     for name, corpus in bilstm.CORPORA.items():
         train = make_dataset("sentiment", corpus=name).load().train
         assert corpus.steps_per_epoch == len(train.inputs) // bilstm.BATCH
 
 
-def test_like_the_blog() -> None:
+def test_like_the_blog():
     result = outcome(LIKE_THE_BLOG)
     assert verdicts(result) == [R] * 4
-    assert "10 layers, highway: 4.00 points" in result.findings[2].measured
+    assert "highway: 4.00" in result.findings[2].measured
     (table,), (picture,) = result.tables, result.pictures
     assert len(table.entries) == 2 * 12
     assert "plain" in picture.alt
@@ -90,14 +81,12 @@ def test_like_the_blog() -> None:
         (LIKE_THE_BLOG, {"seeds": 2}, [N] * 4),
     ],
 )
-def test_the_verdicts(accuracies: Accuracies, words: dict[str, Any], expected: list[Verdict]) -> None:
+def test_the_verdicts(accuracies, words, expected):
     assert verdicts(outcome(accuracies, **words)) == expected
 
 
 @pytest.mark.parametrize(("accuracies", "by", "undecided"), [(LIKE_THE_BLOG, 0.4, (0, 2, 3)), (FLAT, 0.2, (0,))])
-def test_a_mean_with_a_wide_interval_decides_nothing(
-    accuracies: Accuracies, by: float, undecided: tuple[int, ...]
-) -> None:
+def test_a_mean_with_a_wide_interval_decides_nothing(accuracies, by, undecided):
     """The seeds of the deepest networks have a larger spread, and the same mean."""
     rows = rows_like(accuracies)
     deep = (rows["depth"] == 10) & (rows["metric"] == "test_accuracy")
@@ -107,7 +96,7 @@ def test_a_mean_with_a_wide_interval_decides_nothing(
 
 
 @pytest.mark.parametrize(("collapsed", "expected"), [(2, C), (3, U), (8, U), (9, R)])
-def test_a_random_guess_is_counted_by_seed(collapsed: int, expected: Verdict) -> None:
+def test_a_random_guess_is_counted_by_seed(collapsed, expected):
     """An accuracy is at chance or far above it, so the mean of 11 seeds says little: the rate at chance decides."""
     rows = rows_like(FLAT)
     below = (rows["block"] == "plain") & (rows["depth"] == 10) & (rows["metric"] == "test_accuracy")
@@ -117,14 +106,14 @@ def test_a_random_guess_is_counted_by_seed(collapsed: int, expected: Verdict) ->
     assert result.findings[1].quantities[0].value == pytest.approx(100 * collapsed / 11)
 
 
-def test_a_run_that_diverged_counts_with_chance_accuracy() -> None:
+def test_a_run_that_diverged_counts_with_chance_accuracy():
     result = outcome(FLAT, loss=math.inf)
     assert set(verdicts(result)) == {N}
     column = [head.text for head in result.tables[0].heads].index("diverged")
     assert {entries[column] for entries in result.tables[0].entries} == {"3", "11"}
 
 
-def test_without_ten_layers_the_guess_is_not_judged() -> None:
+def test_without_ten_layers_the_guess_is_not_judged():
     rows = rows_like(LIKE_THE_BLOG)
     result = BILSTM.outcome(rows[rows["depth"] < 10], Request(depth=(1, 2, 4)))
-    assert (verdicts(result)[1], result.findings[1].why) == (N, "no run of 10 layers at enough seeds")
+    assert verdicts(result)[1] == N

@@ -1,15 +1,8 @@
 """The faulty BiLSTM: the verdicts for given accuracies, and a run of it through a worker."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from pathlib import Path
-
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.studies.reproduce.base import Reproduction, reproductions
-from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.faulty_bilstm import DEEP, FAULTY
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.studies.reproduce.running import reproduce
@@ -20,7 +13,7 @@ STUDY = reproductions.get("faulty-bilstm")
 REQUEST = Request(device="cpu")
 
 
-def measured(cell: Cell, falls: Mapping[str, float], single: float) -> dict[str, float]:
+def measured(cell, falls, single):
     fall = falls[cell.block] if cell.depth == DEEP else 0.0
     accuracy = single - fall + 0.002 * (cell.seed % 3)
     return {"final_loss": 0.5, "success": 1.0, "test_accuracy": accuracy, "rate": cell.recipe["rate"]}
@@ -36,7 +29,7 @@ def measured(cell: Cell, falls: Mapping[str, float], single: float) -> dict[str,
         ({"highway": 0.0, FAULTY: 0.0}, 0.5, [N, N, N]),
     ],
 )
-def test_the_verdicts(falls: Mapping[str, float], single: float, expected: list[Verdict]) -> None:
+def test_the_verdicts(falls, single, expected):
     rows = rows_of(followed(STUDY, REQUEST, lambda cell: measured(cell, {"plain": 0.2, **falls}, single)))
     rows["params"] = rows["block"].map({"plain": 100.0, "highway": 150.0, FAULTY: 100.0})
     result = STUDY.outcome(rows, REQUEST)
@@ -45,8 +38,8 @@ def test_the_verdicts(falls: Mapping[str, float], single: float, expected: list[
 
 
 @pytest.mark.parametrize(("collapsed", "expected"), [(1, C), (2, U), (5, U), (8, U), (9, R)])
-def test_a_bare_majority_of_seeds_decides_nothing(collapsed: int, expected: Verdict) -> None:
-    def metrics(cell: Cell) -> dict[str, float]:
+def test_a_bare_majority_of_seeds_decides_nothing(collapsed, expected):
+    def metrics(cell):
         falls = 0.25 * (cell.seed < STUDY.version.seen + collapsed)
         return measured(cell, {"plain": 0.2, "highway": 0.0, FAULTY: falls}, 0.75)
 
@@ -54,7 +47,7 @@ def test_a_bare_majority_of_seeds_decides_nothing(collapsed: int, expected: Verd
     assert [result[1], result[3]] == [expected] * 2
 
 
-def test_a_worker_imports_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_imports_the_block(tmp_path, monkeypatch):
     """It is no entry of the registry for any other command."""
     few = [cell for cell in STUDY.cells(Request(seeds=1, epochs=1)) if cell.block == FAULTY and cell.depth == 1]
     quick = [few[0].but(trial=None, recipe={**few[0].recipe, "steps": 2})]

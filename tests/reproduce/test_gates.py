@@ -1,15 +1,10 @@
 """Gates at 50 layers: the protocol, and the verdicts for given networks."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
-from typing import Any
 
 import pandas as pd
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
 from highway_bench.frames.gates import layers, over_seeds
 from highway_bench.studies.reproduce.base import reproductions
@@ -19,10 +14,9 @@ from tests.reproduce import conftest
 from tests.reproduce.conftest import C, N, R, verdicts
 
 STUDY = reproductions.get("gates")
-Numbers = dict[str, float]
 
 
-def as_published(cell: Cell, layer: int) -> Numbers:
+def as_published(cell, layer):
     """Metrics of highway layer ``layer`` in a network that behaves like the paper's, with small differences by seed."""
     early, wiggle = layer <= 14, 1e-3 * (cell.seed - STUDY.version.seen)
     # The paper's layers 15 to 45, 31 of 49, contribute nothing
@@ -43,7 +37,7 @@ def as_published(cell: Cell, layer: int) -> Numbers:
     return values
 
 
-def whole(cell: Cell) -> Numbers:
+def whole(cell):
     """Metrics of the whole network."""
     gated = {"sparsity_one": 0.8 + 1e-3 * (cell.seed - STUDY.version.seen), "sparsity_average": 0.3}
     values = {"final_loss": 0.01, "success": 1.0, "rate": 0.3, "intact_loss": 0.1, "intact_error": 0.01}
@@ -51,12 +45,12 @@ def whole(cell: Cell) -> Numbers:
 
 
 def rows_of(
-    inside: Callable[[Cell, int], Numbers] = as_published,
+    inside=as_published,
     *,
-    seeds: int = 10,
-    trains: Callable[[Cell], bool] = lambda cell: True,
-) -> pd.DataFrame:
-    def metrics(cell: Cell) -> dict[Any, float]:
+    seeds=10,
+    trains=lambda cell: True,
+):
+    def metrics(cell):
         if not trains(cell):
             return {"success": 0.0, "rate": 0.3}
         layers = range(1, DEPTH + 1)
@@ -66,20 +60,20 @@ def rows_of(
     return conftest.rows_of({cell: metrics(cell) for cell in STUDY.cells(Request(seeds=seeds))})
 
 
-def test_epochs_give_steps() -> None:
+def test_epochs_give_steps():
     assert {cell.recipe["steps"] for cell in STUDY.cells(Request(scale="paper", epochs=2))} == {2 * 600}
     with pytest.raises(BadInput, match="not both"):
         STUDY.cells(Request(epochs=1, steps=1))
 
 
-def test_networks_that_behave_as_published_reproduce_every_claim() -> None:
+def test_networks_that_behave_as_published_reproduce_every_claim():
     outcome = STUDY.outcome(rows_of(), Request())
     assert verdicts(outcome) == [R] * (1 + len(STATEMENTS))
     assert outcome.findings[1].measured.startswith("at bias −2: −0.504 [")
     assert [table.name for table in outcome.tables] == ["gates-networks", "gates-layers"]
 
 
-def test_the_networks_name_the_activation_that_their_search_chose() -> None:
+def test_the_networks_name_the_activation_that_their_search_chose():
     (cell, *_) = STUDY.cells(Request(seeds=1))
     found = [({"activation": "tanh"}, 0.3, 1.0), ({"activation": "tanh"}, 0.1, 0.0), ({}, 1.0, 0.0)]
     searched = {
@@ -97,8 +91,8 @@ def test_the_networks_name_the_activation_that_their_search_chose() -> None:
     assert (own["activation"], own["trials that train"]) == ("tanh", "relu 0 of 1, tanh 1 of 2")
 
 
-def test_networks_that_do_the_opposite_contradict_every_claim() -> None:
-    def inside(cell: Cell, layer: int) -> Numbers:
+def test_networks_that_do_the_opposite_contradict_every_claim():
+    def inside(cell, layer):
         seed = cell.seed - STUDY.version.seen
         values = as_published(cell, DEPTH + 1 - layer)
         if cell.block == "highway":
@@ -111,8 +105,8 @@ def test_networks_that_do_the_opposite_contradict_every_claim() -> None:
     assert result == [C] * (len(STATEMENTS) - 1) + [N]  # a claim that something is possible is never contradicted
 
 
-def test_one_of_the_silent_layers_that_matters_is_enough() -> None:
-    def inside(cell: Cell, layer: int) -> Numbers:
+def test_one_of_the_silent_layers_that_matters_is_enough():
+    def inside(cell, layer):
         return as_published(cell, layer) | ({"lesion_error": 0.02} if layer == 30 else {})
 
     assert verdicts(STUDY.outcome(rows_of(inside), Request()), "any of layers") == [C]
@@ -126,7 +120,7 @@ def test_one_of_the_silent_layers_that_matters_is_enough() -> None:
         (10, lambda cell: False),
     ],
 )
-def test_without_enough_networks_that_train_nothing_is_decided(seeds: int, trains: Callable[[Cell], bool]) -> None:
+def test_without_enough_networks_that_train_nothing_is_decided(seeds, trains):
     outcome = STUDY.outcome(rows_of(seeds=seeds, trains=trains), Request())
     assert verdicts(outcome)[1:] == [N] * len(STATEMENTS)
     networks = {entries[0]: entries[1] for entries in outcome.tables[0].entries}
@@ -135,7 +129,7 @@ def test_without_enough_networks_that_train_nothing_is_decided(seeds: int, train
     assert (networks.keys(), {networks[PUBLISHED]}) == ({PUBLISHED, CARRYING, "pre-norm"}, expected)
 
 
-def test_seeds_that_did_not_end_count_as_planned() -> None:
+def test_seeds_that_did_not_end_count_as_planned():
     rows = rows_of(trains=lambda cell: (cell.seed - STUDY.version.seen) < 4)
     gone = (rows["seed"] >= STUDY.version.seen + 4) & (rows["metric"] == "success")
     rows.loc[gone, "value"] = math.nan
@@ -144,7 +138,7 @@ def test_seeds_that_did_not_end_count_as_planned() -> None:
     assert first.verdict == N
 
 
-def test_layers_by_network_and_over_seeds() -> None:
+def test_layers_by_network_and_over_seeds():
     table = layers(rows_of(seeds=3))
     assert len(table) == 3 * 3 * DEPTH
     assert table.groupby("label")["lesion_error_change"].max().to_dict() == pytest.approx(

@@ -1,14 +1,10 @@
 """Inits: the grid, and the verdict for given successes."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 
-from highway_bench.cell import Cell
-from highway_bench.studies.reproduce.base import Conclusion, reproductions
-from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.inits import ACTIVATIONS
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce.conftest import A, S, U, followed, rows_of, verdicts
@@ -16,10 +12,10 @@ from tests.reproduce.conftest import A, S, U, followed, rows_of, verdicts
 STUDY = reproductions.get("inits")
 
 
-def outcome(fails: set[tuple[str, str, int]], loss: float = 2.3) -> Conclusion:
+def outcome(fails, loss=2.3):
     """The conclusion if highway fails with ``loss`` at these (init, activation, seed), and plain fails always."""
 
-    def metrics(cell: Cell) -> dict[str, float]:
+    def metrics(cell):
         options = cell.family_options
         triple = options.get("init", "default"), options.get("activation", "relu"), cell.seed - STUDY.version.seen
         success = cell.block == "highway" and triple not in fails
@@ -41,7 +37,7 @@ EVERY = {("small", "gelu", seed) for seed in range(5)}
         (EVERY | {("small", g, seed) for g in ACTIVATIONS for seed in range(5)}, 2.3, A),
     ],
 )
-def test_the_verdict(fails: set[tuple[str, str, int]], loss: float, verdict: Verdict) -> None:
+def test_the_verdict(fails, loss, verdict):
     result = outcome(fails, loss)
     assert verdicts(result) == [verdict]
     assert ("small with gelu" in result.findings[0].measured) == bool(fails)

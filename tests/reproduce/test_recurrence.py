@@ -1,14 +1,8 @@
 """Recurrence through time: the verdicts for given successes."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.studies.reproduce.base import reproductions
-from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.recurrence import LONG, SHORT
 from tests.reproduce.conftest import C, N, R, U, outcome_of, verdicts
 
@@ -16,7 +10,7 @@ STUDY = reproductions.get("recurrence")
 EVERY = {(block, length): 10 for block in ("plain", "residual", "highway") for length in (SHORT, LONG)}
 
 
-def measured(cell: Cell, successes: Mapping[tuple[str, int], int]) -> dict[str, float]:
+def measured(cell, successes):
     succeeds = cell.seed - STUDY.version.seen < successes[cell.block, cell.depth]
     reached = {"steps_to_threshold": 300.0} if succeeds else {}
     rate = cell.recipe["rate"]
@@ -35,7 +29,7 @@ def measured(cell: Cell, successes: Mapping[tuple[str, int], int]) -> dict[str, 
         ({(block, LONG): 0 for block in ("plain", "residual", "highway")}, [N, C, C]),
     ],
 )
-def test_the_verdicts(successes: Mapping[tuple[str, int], int], expected: list[Verdict]) -> None:
+def test_the_verdicts(successes, expected):
     result = outcome_of(STUDY, lambda cell: measured(cell, {**EVERY, **successes}))
     assert verdicts(result) == expected
     assert [entry[0] for entry in result.tables[0].entries] == ["10"] * 3 + ["100"] * 3

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import fields
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import psutil
 import pytest
 import torch
 from matplotlib.figure import Figure
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from highway_bench.cell import Cell
 from highway_bench.cli import app
@@ -37,21 +34,9 @@ class Tiny(Reproduction):
 
     def cells(self, request: Request) -> list[Cell]:
         recipe = {"optimiser": "adam", "rate": 0.01, "steps": request.steps or 3, "threshold": 0.1}
-        width = 200_000 if request.scale == "paper" else 16
-        return [
-            trained(
-                "highway",
-                "dense",
-                depth=2,
-                nominal_width=width,
-                batch_size=32,
-                dataset="digits",
-                recipe=recipe,
-                seed=seed,
-                device=request.device,
-            )
-            for seed in range(request.seeds or 2)
-        ]
+        words = {"depth": 2, "nominal_width": 200_000 if request.scale == "paper" else 16, "batch_size": 32}
+        words |= {"dataset": "digits", "recipe": recipe, "device": request.device}
+        return [trained("highway", "dense", seed=seed, **words) for seed in range(request.seeds or 2)]
 
     def claims(self, request: Request) -> list[Claim]:
         return [
@@ -75,7 +60,7 @@ class Tiny(Reproduction):
 
 
 @pytest.fixture
-def tiny() -> Iterator[Tiny]:
+def tiny():
     one = Tiny()
     reproductions.register(one.name, one, module=__name__)
     yield one
@@ -83,30 +68,26 @@ def tiny() -> Iterator[Tiny]:
 
 
 @pytest.fixture
-def call(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def call(tiny, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return lambda *words: CliRunner().invoke(app, ["reproduce", *map(str, words)], prog_name="highway-bench")
 
 
-def test_the_budget_counts_the_trials_of_searches_apart_from_tuning_runs() -> None:
+def test_the_budget_counts_the_trials_of_searches_apart_from_tuning_runs():
     cells = reproductions.get("flops").cells(Request())[:1]
     tuning = [cells[0].but(trial=trial, recipe={"rate": 0.1, "own_rate": True}) for trial in (0, 1)]
-    assert running.budget(cells).endswith("; 1 item a batch; 1 seed")
-    assert running.budget([*cells, *tuning]).endswith("; 1 item a batch; 2 tuning runs; 1 seed")
-    assert running.budget([*cells, cells[0].but(trial=0)]).endswith("; 1 item a batch; 1 trial a search; 1 seed")
+    assert "2 tuning runs" in running.budget([*cells, *tuning])
+    assert "1 trial" in running.budget([*cells, cells[0].but(trial=0)])
 
 
 @pytest.mark.slow
-def test_the_command_writes_files_and_uses_the_store_again(
-    call: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_writes_files_and_uses_the_store_again(call, tmp_path, monkeypatch):
     first = call("test-tiny", "--device", "cpu")
     assert first.exit_code == 0, first.output
     folder = tmp_path / "reports/reproduce/test-tiny"
     assert {path.name for path in folder.iterdir()} == {"findings.md", "curve.svg", "rows.csv"}
     page = (folder / "findings.md").read_text()
-    for text in ("| a loss | the source | losses: 2 | reproduced |", "![A curve](curve.svg)", "- commit: "):
-        assert text in page
+    assert all(text in page for text in ("losses: 2 | reproduced |", "(curve.svg)", "- commit: "))
     # Stored cells take no memory
     monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"available": 1})())
     again = call("test-tiny", "--device", "cpu", "--json")
@@ -115,8 +96,8 @@ def test_the_command_writes_files_and_uses_the_store_again(
     assert "of which 2" in call("test-tiny", "--device", "cpu", "--dry-run").output
 
 
-def test_a_run_of_another_size_has_a_folder_of_its_own(tiny: Tiny, tmp_path: Path) -> None:
-    def name(**options: Any) -> str:
+def test_a_run_of_another_size_has_a_folder_of_its_own(tiny, tmp_path):
+    def name(**options):
         return running.folder_for(tiny, Request(**options), tmp_path).name
 
     assert name() == "test-tiny"
@@ -128,9 +109,7 @@ def test_a_run_of_another_size_has_a_folder_of_its_own(tiny: Tiny, tmp_path: Pat
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_a_request_without_options_is_the_commands_default(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, device: str
-) -> None:
+def test_a_request_without_options_is_the_commands_default(tiny, monkeypatch, device):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: device == "cuda")
     request = Request()
     assert request == running.request_for("test-tiny", {"scale": None, "device": None, "depth": ()})
@@ -138,9 +117,7 @@ def test_a_request_without_options_is_the_commands_default(
     assert tiny.scale_of(Request(scale="paper")) == "paper"
 
 
-def test_a_folder_that_cannot_be_created_is_refused_before_anything_is_measured(
-    call: Callable[..., Result], tmp_path: Path
-) -> None:
+def test_a_folder_that_cannot_be_created_is_refused_before_anything_is_measured(call, tmp_path):
     (tmp_path / "file").write_text("")
     refused = call("test-tiny", "--device", "cpu", "--out", tmp_path / "file")
     assert refused.exit_code == 2
@@ -148,14 +125,14 @@ def test_a_folder_that_cannot_be_created_is_refused_before_anything_is_measured(
     assert not (tmp_path / "reports/reproduce.sqlite").exists()
 
 
-def test_missing_data_are_reported_with_the_cost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_data_are_reported_with_the_cost(monkeypatch, tmp_path):
     monkeypatch.delenv("HIGHWAY_BENCH_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     dry = CliRunner().invoke(
         app, ["reproduce", "lecture", "--device", "cpu", "--dry-run", "--store", str(tmp_path / "none.sqlite")]
     )
     assert dry.exit_code == 0
-    assert "data:  mnist: no folder has MNIST's files" in dry.output
+    assert "mnist: no folder" in dry.output
 
 
 @pytest.mark.parametrize(
@@ -163,31 +140,29 @@ def test_missing_data_are_reported_with_the_cost(monkeypatch: pytest.MonkeyPatch
     [
         (["--dry-run", "--seeds", "2"], "--dry-run, --seeds"),
         (["test-tini"], "did you mean test-tiny"),
-        (["test-tiny", "--epochs", "3"], "--epochs does not apply to test-tiny; it takes seeds, steps"),
-        (["test-tiny", "--steps", "0"], "steps must be at least 1, not 0"),
-        (["test-tiny", "--scale", "pape"], "unknown scale of test-tiny 'pape'; did you mean paper?"),
-        (["test-tiny", "--device", "tpu"], "unknown device 'tpu'"),
+        (["test-tiny", "--epochs", "3"], "it takes seeds, steps"),
+        (["test-tiny", "--steps", "0"], "steps"),
+        (["test-tiny", "--scale", "pape"], "mean paper?"),
+        (["test-tiny", "--device", "tpu"], "'tpu'"),
         pytest.param(
             ["flops", "--device", "cuda", "--dry-run"],
-            "finds no CUDA device",
+            "CUDA",
             marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device"),
         ),
     ],
 )
-def test_bad_input_is_one_line(call: Callable[..., Result], words: list[str], says: str) -> None:
+def test_bad_input_is_one_line(call, words, says):
     refused = call(*words)
     assert refused.exit_code == 2
     assert says in refused.output
     assert len(refused.output.strip().splitlines()) == 1
 
 
-def test_a_scale_that_does_not_fit_is_refused_with_the_number(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_scale_that_does_not_fit_is_refused_with_the_number(tiny, monkeypatch, tmp_path):
     request = running.request_for("test-tiny", {"scale": "paper", "device": "cpu"})
     monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"available": 2**30})())
-    with pytest.raises(BadInput, match=r"test-tiny at scale paper needs about [\d,.]+ GiB at once, and this machine"):
+    with pytest.raises(BadInput, match=r"scale paper.* [\d,.]+ GiB"):
         running.cost("test-tiny", request, store=None)
-    with pytest.raises(BadInput, match=r"needs about [\d,.]+ GiB at once"):
+    with pytest.raises(BadInput, match="GiB"):
         running.reproduce("test-tiny", request, store=tmp_path / "store.sqlite", out=tmp_path / "out")
     assert not any(tmp_path.iterdir())

@@ -1,20 +1,14 @@
 """Shortcuts: the published cases, and the verdicts for given losses."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
 
 import pytest
 
 from highway_bench.blocks import blocks
-from highway_bench.cell import Cell
 from highway_bench.families import make_family
 from highway_bench.families.parts import count_parameters
 from highway_bench.studies.reproduce import shortcuts
-from highway_bench.studies.reproduce.base import Conclusion, reproductions
-from highway_bench.studies.reproduce.claims import Verdict
+from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.studies.reproduce.shortcuts import (
     CASES,
@@ -25,7 +19,6 @@ from highway_bench.studies.reproduce.shortcuts import (
     NORMED_GATE,
     PLAIN,
     SHORTCUT_ONLY,
-    Case,
 )
 from highway_bench.tasks.architecture_network import cell_network
 from tests.reproduce.conftest import C, N, R, U, rows_of, verdicts
@@ -34,7 +27,7 @@ SHORTCUTS = reproductions.get("shortcuts")
 FIRST = SHORTCUTS.version.seen
 # Losses in the published order of errors; the cases that fail have an error of half
 FAILED = (PLAIN, HALF_ONE, EXCLUSIVE[0.0], EXCLUSIVE[-3.0])
-PUBLISHED: dict[str, float] = {
+PUBLISHED = {
     IDENTITY.name: 0.1,
     NORMED_GATE.name: 0.1,
     SHORTCUT_ONLY[-6.0].name: 0.11,
@@ -45,19 +38,17 @@ EQUAL = dict.fromkeys((case.name for case in CASES), 0.3)
 
 
 @pytest.fixture(autouse=True)
-def tuned(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+def tuned(monkeypatch, request):
     """Every case has a rate that was tuned, but for the test of that guard."""
     if "untuned" not in request.node.name:
         monkeypatch.setattr(shortcuts, "UNTUNED", "")
 
 
-def outcome(
-    losses: Mapping[str, float] = PUBLISHED, accuracies: Mapping[str, Callable[[int], float] | float] | None = None
-) -> Conclusion:
+def outcome(losses=PUBLISHED, accuracies=None):
     """The conclusion for losses and accuracies by case; an accuracy may depend on the number of the seed. A run without
     an accuracy has diverged."""
 
-    def metrics(cell: Cell, case: Case) -> dict[str, float]:
+    def metrics(cell, case):
         number = cell.seed - FIRST
         accuracy = (accuracies or {}).get(case.name, 0.5 if case in FAILED else 0.96)
         accuracy = accuracy(number) if callable(accuracy) else accuracy
@@ -70,12 +61,12 @@ def outcome(
     return SHORTCUTS.outcome(rows_of(values), Request())
 
 
-def first(number: int, then: float, rest: float) -> Callable[[int], float]:
+def first(number, then, rest):
     """An accuracy of the first ``number`` seeds, and of the rest."""
     return lambda seed: then if seed < number else rest
 
 
-def test_cases_with_untuned_rates_are_not_compared() -> None:
+def test_cases_with_untuned_rates_are_not_compared():
     findings = outcome().findings
     assert {one.verdict for one in findings[:4]} == {R}
     assert {(one.verdict, one.why) for one in findings[4:]} == {(N, shortcuts.UNTUNED)}
@@ -86,11 +77,7 @@ def test_cases_with_untuned_rates_are_not_compared() -> None:
     [
         (PUBLISHED, {}, [R] * 10),
         (EQUAL, {}, [R] * 4 + [U] * 4 + [R] * 2),  # two claim that a case is about as good
-        (
-            {IDENTITY.name: 10.0, EXCLUSIVE[-6.0].name: 20.0, NORMED_GATE.name: 40.0},
-            {},
-            [R, R, R, R, C, R, C, C, R, C],
-        ),
+        ({IDENTITY.name: 10, EXCLUSIVE[-6.0].name: 20, NORMED_GATE.name: 40}, {}, [*[R] * 4, C, R, C, C, R, C]),
         # With an error of 40 %, identity is no reference; bias −7 is compared with the gate at −6
         (PUBLISHED, {IDENTITY.name: 0.6}, [N] * 6 + [R] + [N] * 3),
         # Every net fails if its training is too short: for a gate, the gate at −6 must not
@@ -99,7 +86,7 @@ def test_cases_with_untuned_rates_are_not_compared() -> None:
         (PUBLISHED, {IDENTITY.name: 0.94}, [R] * 4 + [N, N, R, N, N, N]),
     ],
 )
-def test_the_verdicts(losses: dict[str, float], accuracies: dict[str, Any], expected: list[Verdict]) -> None:
+def test_the_verdicts(losses, accuracies, expected):
     assert verdicts(outcome(losses, accuracies)) == expected
 
 
@@ -107,23 +94,21 @@ def test_the_verdicts(losses: dict[str, float], accuracies: dict[str, Any], expe
     ("failing", "expected"),
     [(4, N), (5, U), (8, U), (11, U), (12, R)],  # of 4: the published networks are three times as deep
 )
-def test_a_failure_is_an_error_above_a_fifth_at_clearly_more_than_half_of_the_seeds(
-    failing: int, expected: Verdict
-) -> None:
+def test_a_failure_is_an_error_above_a_fifth_at_clearly_more_than_half_of_the_seeds(failing, expected):
     finding = outcome(accuracies={HALF_ONE.name: first(failing, 0.79, 0.81)}).findings[1]
     assert finding.verdict == expected
     assert (finding.why == finding.claim.irrefutable) == (expected == N)
 
 
 @pytest.mark.parametrize(("diverged", "why"), [(16, "is untrained"), (9, "is untrained"), (7, "no interval")])
-def test_a_case_that_diverged_is_named_and_not_compared(diverged: int, why: str) -> None:
+def test_a_case_that_diverged_is_named_and_not_compared(diverged, why):
     finding = outcome(accuracies={HALVES.name: first(diverged, math.nan, 0.96)}).findings[4]
     assert finding.verdict == N
-    assert f"diverged at {diverged} of 16 seeds, the other at 0 of 16" in finding.measured
+    assert f"{diverged} of 16 seeds" in finding.measured
     assert why in finding.measured
 
 
-def test_the_cases() -> None:
+def test_the_cases():
     cells = SHORTCUTS.cells(Request(seeds=1, steps=3, device="cpu"))
     assert len(set(cells)) == len(CASES) == 11
     networks = [cell_network(cell) for cell in cells]

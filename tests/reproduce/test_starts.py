@@ -1,15 +1,8 @@
 """Signals and gradients at the start: the cells, and the verdicts for given sizes."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-
-import pandas as pd
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.studies.reproduce.base import reproductions
-from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.request import Request
 from tests.reproduce.conftest import C, N, R, U, rows_of, verdicts
 
@@ -17,11 +10,11 @@ REQUEST = Request(device="cpu")
 VANISHING, UNATTENUATED = reproductions.get("vanishing"), reproductions.get("unattenuated")
 
 
-def scattered(value: float, cell: Cell) -> float:
+def scattered(value, cell):
     return value * (1 + 0.02 * (cell.seed % 3))
 
 
-def of_start(cell: Cell, sizes: Mapping[float, float], still: Mapping[str, int]) -> dict[str, float]:
+def of_start(cell, sizes, still):
     """What a cell of ``vanishing`` measures, by its gain and its activation."""
     size = scattered(sizes[cell.recipe["gain"]], cell)
     values = {"activation_ratio": size, "gradient_ratio": size}
@@ -31,7 +24,7 @@ def of_start(cell: Cell, sizes: Mapping[float, float], still: Mapping[str, int])
     return values | {"still_layers": float(layers), "still_first": 1.0, "still_last": float(layers)}
 
 
-def of_vanishing(sizes: Mapping[float, float], still: Mapping[str, int]) -> pd.DataFrame:
+def of_vanishing(sizes, still):
     return rows_of({cell: of_start(cell, sizes, still) for cell in VANISHING.cells(REQUEST)})
 
 
@@ -43,7 +36,7 @@ def of_vanishing(sizes: Mapping[float, float], still: Mapping[str, int]) -> pd.D
         ({0.5: 1e-9, 1.0: 1.0, 2.0: 1e9}, {"sigmoid": 15, "tanh": 15}, [R] * 2 + [U] * 2),
     ],
 )
-def test_vanishing(sizes: Mapping[float, float], still: Mapping[str, int], expected: list[Verdict]) -> None:
+def test_vanishing(sizes, still, expected):
     rows = of_vanishing(sizes, still)
     result = VANISHING.conclude(rows, REQUEST)
     assert verdicts(result) == expected
@@ -53,18 +46,14 @@ def test_vanishing(sizes: Mapping[float, float], still: Mapping[str, int], expec
     assert set(verdicts(VANISHING.outcome(rows, REQUEST))) == {N}
 
 
-def of_depth(factor: float) -> Callable[[Cell], dict[str, float]]:
+def of_depth(factor):
     return lambda cell: {"activation_ratio": 1.0, "gradient_ratio": scattered(factor**cell.depth, cell)}
 
 
 @pytest.mark.parametrize(
     ("factor", "expected"),
-    [
-        (1.6, [R, C, C]),
-        (1.02, [R, R, R]),
-        (0.8, [C, C, C]),
-    ],
+    [(1.6, [R, C, C]), (1.02, [R, R, R]), (0.8, [C, C, C])],
 )
-def test_unattenuated(factor: float, expected: list[Verdict]) -> None:
+def test_unattenuated(factor, expected):
     rows = rows_of({cell: of_depth(factor)(cell) for cell in UNATTENUATED.cells(REQUEST)})
     assert verdicts(UNATTENUATED.conclude(rows, REQUEST)) == expected

@@ -1,26 +1,21 @@
 """Rows of a few cells, and a store for them."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from highway_bench.results import Row, Store, row
+from highway_bench.results import Store, row
 
 EARLY, MIDDLE, LATE = (f"2026-01-0{day}T00:00:00" for day in (1, 2, 3))
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path):
     with Store(tmp_path / "s") as opened:
         yield opened
 
 
-def some(digest: str, *values: float | None, **columns: Any) -> list[Row]:
+def some(digest, *values, **columns):
     """The rows of a cell with one metric at several steps."""
     common = {"digest": digest, "metric": "time", "axis": "step", "time_utc": EARLY, "status": "ok", "run_id": "r"}
     steps = [
@@ -29,7 +24,7 @@ def some(digest: str, *values: float | None, **columns: Any) -> list[Row]:
     return [row(**common | step | columns) for step in steps]
 
 
-def filled(path: Path, *cells: list[Row], **record: Any) -> Path:
+def filled(path, *cells, **record):
     """A store with these cells, and the records of their runs."""
     with Store(path) as store:
         for rows in cells:

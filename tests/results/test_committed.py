@@ -1,7 +1,5 @@
 """The committed rows of this checkout: whole files, at most 10 MB in all, and found again after an import."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path
@@ -26,7 +24,7 @@ MOST_BYTES = 10_000_000
 pytestmark = pytest.mark.skipif(not FILES, reason="no rows are committed yet")
 
 
-def test_committed_rows_are_whole_and_small() -> None:
+def test_committed_rows_are_whole_and_small():
     """Rows of one attempt differ in their own columns alone: a store reads the others once for each attempt."""
     assert sum(path.stat().st_size for path in FILES) <= MOST_BYTES
     for path in FILES:
@@ -40,7 +38,7 @@ def test_committed_rows_are_whole_and_small() -> None:
 
 
 @pytest.mark.slow
-def test_every_committed_cell_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_committed_cell_is_found_again(tmp_path, monkeypatch):
     """Every profile and study, run on the machine that measured it, measures nothing again of what it measured.
 
     What an older version of its task measured is measured again.

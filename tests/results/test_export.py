@@ -1,21 +1,18 @@
 """Stores are exported to other programs and merged from several machines, and nothing is lost."""
 
-from __future__ import annotations
-
 import csv
 import json
-from pathlib import Path
 
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.results import COLUMNS, MergeCounts, Row, Store, export, export_runs, merge
+from highway_bench.results import COLUMNS, MergeCounts, Store, export, export_runs, merge
 from tests.results.conftest import EARLY, LATE, filled, some
 
 ODD = {"recipe": '{"rate":0.1}', "samples": "[1.0,2.0]", "message": "a, b\n“c”"}
 
 
-def test_csv(tmp_path: Path) -> None:
+def test_csv(tmp_path):
     with Store(filled(tmp_path / "s", some("a", 0.1 + 0.2, **ODD))) as store:
         assert export(store, tmp_path / "new" / "out.csv") == 1
     with (tmp_path / "new" / "out.csv").open(encoding="utf-8", newline="") as lines:
@@ -25,7 +22,7 @@ def test_csv(tmp_path: Path) -> None:
     assert {name: read[name] for name in ODD} == ODD
 
 
-def test_jsonl(tmp_path: Path) -> None:
+def test_jsonl(tmp_path):
     with Store(filled(tmp_path / "s", some("a", 1.0, **ODD), some("b", 2.0))) as store:
         assert export(store, tmp_path / "out.jsonl") == 2
     read = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -33,22 +30,20 @@ def test_jsonl(tmp_path: Path) -> None:
     assert (read[0]["recipe"], read[0]["samples"], read[0]["low"]) == ({"rate": 0.1}, [1.0, 2.0], None)
 
 
-def test_export_elsewhere(tmp_path: Path) -> None:
+def test_export_elsewhere(tmp_path):
     with Store(tmp_path / "s") as store:
-        with pytest.raises(BadInput, match=r"must end in \.csv, \.jsonl or \.parquet"):
+        with pytest.raises(BadInput, match=r"\.csv, \.jsonl or \.parquet"):
             export(store, tmp_path / "out.xlsx")
         (tmp_path / "out.csv").mkdir()
         with pytest.raises(NothingMeasured, match="has no rows"):
             export(store, tmp_path / "out.csv")
     path = filled(tmp_path / "s", some("a", 1.0))
-    with Store(path) as store, pytest.raises(BadInput, match=r"cannot write .*Is a directory"):
+    with Store(path) as store, pytest.raises(BadInput, match="Is a directory"):
         export(store, tmp_path / "out.csv")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-def test_an_export_that_fails_leaves_the_one_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
-) -> None:
+def test_an_export_that_fails_leaves_the_one_before(tmp_path, monkeypatch, suffix):
     target = tmp_path / f"rows{suffix}"
     with Store(filled(tmp_path / "s", some("a", 1.0))) as store:
         export(store, target)
@@ -59,15 +54,15 @@ def test_an_export_that_fails_leaves_the_one_before(
     assert target.read_bytes() == before
 
 
-def test_a_run_whose_id_is_a_path_is_not_exported(tmp_path: Path) -> None:
+def test_a_run_whose_id_is_a_path_is_not_exported(tmp_path):
     path = filled(tmp_path / "s", some("a", 1.0, run_id="../evil"))
-    with Store(path) as store, pytest.raises(BadInput, match=r"'\.\./evil', which cannot name a file"):
+    with Store(path) as store, pytest.raises(BadInput, match=r"'\.\./evil'"):
         export_runs(store, tmp_path / "runs")
     assert not list(tmp_path.rglob("*.parquet"))
 
 
-def test_merge_keeps_the_later_of_two_and_everything_else(tmp_path: Path) -> None:
-    def cell(digest: str, value: float, time: str, run: str) -> list[Row]:
+def test_merge_keeps_the_later_of_two_and_everything_else(tmp_path):
+    def cell(digest, value, time, run):
         return some(digest, value, time_utc=time, run_id=run)
 
     into = filled(tmp_path / "into", cell("both", 1.0, EARLY, "mine"), cell("mine", 2.0, LATE, "mine"))
@@ -83,10 +78,10 @@ def test_merge_keeps_the_later_of_two_and_everything_else(tmp_path: Path) -> Non
     assert merge(tmp_path / "new", second) == [MergeCounts(added=1)]
 
 
-def test_merge_checks_all_before_it_writes(tmp_path: Path) -> None:
+def test_merge_checks_all_before_it_writes(tmp_path):
     good = filled(tmp_path / "good", some("a", 1.0))
     bad = tmp_path / "bad"
-    bad.write_text("nothing of the kind, but long enough for a header to be read from it ........................... ")
+    bad.write_text("no database " * 20)
     for others, message in [
         ((good, bad), "not a database"),
         ((good, tmp_path / "absent"), "no store at"),

@@ -1,12 +1,9 @@
 """Stores of older schemas are read as they are, and migrated when they are opened for writing."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +13,7 @@ from highway_bench.results.integrity import columns_of
 from tests.results.conftest import filled, some
 
 
-def older_store(path: Path, version: int, digest: str = "a") -> None:
+def older_store(path, version, digest="a"):
     """A store of schema ``version`` with the rows of one cell."""
     filled(path, some(digest, 1.0))
     with closing(sqlite3.connect(path)) as db, db:
@@ -25,13 +22,13 @@ def older_store(path: Path, version: int, digest: str = "a") -> None:
         db.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (str(version),))
 
 
-def columns_in(path: Path) -> set[str]:
+def columns_in(path):
     with closing(sqlite3.connect(path)) as db:
         return {name for _, name, *_ in db.execute('PRAGMA table_info("rows")')}
 
 
 @pytest.mark.parametrize("version", range(1, SCHEMA))
-def test_reading_changes_nothing_and_writing_migrates_after_a_backup(tmp_path: Path, version: int) -> None:
+def test_reading_changes_nothing_and_writing_migrates_after_a_backup(tmp_path, version):
     path = tmp_path / "s.sqlite"
     older_store(path, version)
     with Store(path, read_only=True) as store:
@@ -52,7 +49,7 @@ def test_reading_changes_nothing_and_writing_migrates_after_a_backup(tmp_path: P
     assert columns_in(path) == columns_of(SCHEMA)
 
 
-def test_an_earlier_backup_is_not_overwritten(tmp_path: Path) -> None:
+def test_an_earlier_backup_is_not_overwritten(tmp_path):
     """A store may be replaced by an older one of the same name, and is then migrated again."""
     path = tmp_path / "s.sqlite"
     for digest in "abc":
@@ -64,9 +61,7 @@ def test_an_earlier_backup_is_not_overwritten(tmp_path: Path) -> None:
             assert [one["digest"] for one in backup.rows()] == [digest]
 
 
-def test_a_backup_that_cannot_be_written_leaves_the_store_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_backup_that_cannot_be_written_leaves_the_store_as_it_was(tmp_path, monkeypatch):
     path = tmp_path / "s.sqlite"
     older_store(path, 1)
     monkeypatch.setattr(database, "backup_path", lambda path, version: tmp_path / "no folder" / "s.bak")
@@ -90,7 +85,7 @@ while True:
 """
 
 
-def test_processes_that_open_an_old_store_at_once_migrate_it_once(tmp_path: Path) -> None:
+def test_processes_that_open_an_old_store_at_once_migrate_it_once(tmp_path):
     path = tmp_path / "s.sqlite"
     older_store(path, SCHEMA - 1)
     processes = [subprocess.Popen([sys.executable, "-c", OPEN, str(path)]) for _ in range(4)]

@@ -1,10 +1,6 @@
 """Exported Parquet files load back as the same store; a folder of them grows by one file a run."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -16,7 +12,6 @@ from highway_bench.results import (
     COLUMNS,
     PROTOCOL,
     SCHEMA,
-    Row,
     Store,
     compact,
     export,
@@ -31,24 +26,24 @@ from tests.results.conftest import filled
 RECORD = {"commit": "abc", "machines": {"cpu": "cpu-a-2c"}, "blocks": {"plain": {"equation": "y = H(x)"}}}
 
 
-def cell(digest: str, run: str, time: str = "2026-01-01", **values: Any) -> list[Row]:
+def cell(digest, run, time="2026-01-01", **values):
     """The rows of a cell: a scalar with samples, and a curve."""
     common = {"digest": digest, "run_id": run, "time_utc": time, "status": "ok", "message": "a “b”\n"} | values
     scalar = row(**common, metric="time", value=1 / 3, low=0.1 + 0.2, samples="[1.0,null]", recipe='{"rate":0.1}')
     return [scalar, *(row(**common, metric="loss", axis="step", index=step, value=1 / step) for step in (1, 2, 3))]
 
 
-def fill(path: Path, *cells: list[Row]) -> Path:
+def fill(path, *cells):
     return filled(path, *cells, **RECORD)
 
 
-def contents(path: Path) -> tuple[list[str], dict[str, Any]]:
+def contents(path):
     """All rows, exactly, in an order of their own; and the runs."""
     with Store(path, read_only=True) as store:
         return sorted(json.dumps(one) for one in store.rows()), store.runs()
 
 
-def test_a_store_is_exported_and_imported_unchanged(tmp_path: Path) -> None:
+def test_a_store_is_exported_and_imported_unchanged(tmp_path):
     path = fill(tmp_path / "s", cell("a", "r1"), cell("b", "r2"))
     with Store(path, read_only=True) as store:
         assert export(store, tmp_path / "all.parquet") == 8
@@ -65,7 +60,7 @@ def test_a_store_is_exported_and_imported_unchanged(tmp_path: Path) -> None:
         Store(tmp_path / "all.parquet", read_only=True)
 
 
-def test_a_file_a_run_that_is_never_changed(tmp_path: Path) -> None:
+def test_a_file_a_run_that_is_never_changed(tmp_path):
     path, folder = fill(tmp_path / "s", cell("a", "r1"), cell("b", "r2")), tmp_path / "data"
     with Store(path) as store:
         assert [one.name for one in export_runs(store, folder)] == ["r1.parquet", "r2.parquet"]
@@ -80,7 +75,7 @@ def test_a_file_a_run_that_is_never_changed(tmp_path: Path) -> None:
     assert set(contents(tmp_path / "new")[1]) == {"r1", "r2", "r3"}
 
 
-def test_files_are_joined_into_one_with_all_results_and_runs(tmp_path: Path) -> None:
+def test_files_are_joined_into_one_with_all_results_and_runs(tmp_path):
     path, folder = fill(tmp_path / "s", cell("a", "r1"), cell("b", "r2")), tmp_path / "data"
     with Store(path) as store:
         export_runs(store, folder)
@@ -96,7 +91,7 @@ def test_files_are_joined_into_one_with_all_results_and_runs(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("order", [("r1", "r2"), ("r2", "r1")])
-def test_a_later_failure_is_in_the_file_of_its_own_run(tmp_path: Path, order: tuple[str, str]) -> None:
+def test_a_later_failure_is_in_the_file_of_its_own_run(tmp_path, order):
     path = fill(tmp_path / "s", cell("a", "r1"))
     failed = row(digest="a", run_id="r2", time_utc="2026-01-02", metric="time", status="oom", message="full")
     with Store(path) as store:
@@ -108,7 +103,7 @@ def test_a_later_failure_is_in_the_file_of_its_own_run(tmp_path: Path, order: tu
     assert contents(tmp_path / "new")[0] == contents(path)[0]
 
 
-def test_files_of_older_schemas_are_read(tmp_path: Path) -> None:
+def test_files_of_older_schemas_are_read(tmp_path):
     with Store(fill(tmp_path / "s", cell("a", "r1")), read_only=True) as store:
         export(store, tmp_path / "new.parquet")
     rewritten(tmp_path / "new.parquet", tmp_path / "old.parquet", without=ADDED[4] + ADDED[5], schema=3)
@@ -119,14 +114,14 @@ def test_files_of_older_schemas_are_read(tmp_path: Path) -> None:
 
 
 def rewritten(
-    path: Path,
-    to: Path,
+    path,
+    to,
     *,
-    without: tuple[str, ...] = (),
-    schema: int | str = SCHEMA,
-    runs: bytes | None = None,
-    **columns: Any,
-) -> None:
+    without=(),
+    schema=SCHEMA,
+    runs=None,
+    **columns,
+):
     """Write the file ``path`` to ``to`` with other metadata, without some columns, or with one value in a column."""
     table = parquet.ParquetFile(path).read()
     metadata = table.schema.metadata | {SCHEMA_KEY: str(schema)} | ({} if runs is None else {RUNS_KEY: runs})
@@ -135,7 +130,7 @@ def rewritten(
     parquet.write_table(table.drop_columns(list(without)).replace_schema_metadata(metadata), to)
 
 
-def test_what_is_no_export_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
+def test_what_is_no_export_is_one_line_and_nothing_is_written(tmp_path):
     with Store(fill(tmp_path / "s", cell("a", "r1")), read_only=True) as store:
         export(store, tmp_path / "good.parquet")
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "good.parquet").read_bytes()[:-100])
@@ -155,20 +150,20 @@ def test_what_is_no_export_is_one_line_and_nothing_is_written(tmp_path: Path) ->
         rewritten(tmp_path / "good.parquet", tmp_path / f"{name}.parquet", **change)
     (tmp_path / "empty").mkdir()
     for source, message in {
-        "cut.parquet": "cannot read .*cut.parquet",
-        "foreign.parquet": "not one that highway_bench exported",
-        "newer.parquet": f"has schema {SCHEMA + 1}, this version reads up to {SCHEMA}",
-        "lacking.parquet": "not those of schema",
-        "absent.parquet": "cannot read .*absent.parquet",
-        "empty": "there is no Parquet file in",
-        "status.parquet": ": rows have an unknown status; it is damaged",
-        "nan.parquet": "cannot read .*: a number that is not finite",
-        "infinite.parquet": ": rows have a high that is not finite",
-        "type.parquet": ": rows have a value that is no number",
-        "nested.parquet": "a row has a value of no known kind",
-        "version.parquet": "cannot read .*: invalid literal",
+        "cut.parquet": "cut.parquet",
+        "foreign.parquet": "not one",
+        "newer.parquet": f"schema {SCHEMA + 1}",
+        "lacking.parquet": "schema",
+        "absent.parquet": "absent.parquet",
+        "empty": "no Parquet file",
+        "status.parquet": "unknown status",
+        "nan.parquet": "not finite",
+        "infinite.parquet": "a high",
+        "type.parquet": "no number",
+        "nested.parquet": "no known kind",
+        "version.parquet": "invalid literal",
         "base64.parquet": "cannot read .*",
-        "records.parquet": "the records of its runs are none",
+        "records.parquet": "records",
     }.items():
         with pytest.raises(BadInput, match=message) as raised:
             import_rows(tmp_path / "new", tmp_path / "good.parquet", tmp_path / source)

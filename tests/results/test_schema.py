@@ -1,7 +1,5 @@
 """The row's columns are those of every existing store: a change needs a new ``SCHEMA``."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import pytest
@@ -20,22 +18,22 @@ FROZEN[4] = FROZEN[3].replace("schema ", "schema protocol ")
 FROZEN[5] = f"{FROZEN[4]} source old_digest"
 
 
-def test_columns_are_frozen() -> None:
+def test_columns_are_frozen():
     assert list(COLUMNS) == FROZEN[SCHEMA].split()
     assert UNIQUE == ("digest", "metric", "axis", "index")
     assert {kind for kind, _ in COLUMNS.values()} == {"INTEGER", "REAL", "TEXT"}
 
 
-def test_every_field_of_a_cell_has_its_column() -> None:
+def test_every_field_of_a_cell_has_its_column():
     assert {item.name for item in fields(Cell)} <= set(COLUMNS)
 
 
-def test_every_status_is_an_outcome_a_failure_or_a_skip() -> None:
+def test_every_status_is_an_outcome_a_failure_or_a_skip():
     assert OUTCOMES | FAILURES | {Status.SKIPPED} == set(Status)
     assert not OUTCOMES & FAILURES
 
 
-def test_row() -> None:
+def test_row():
     one = row(metric="time", value=1.0)
     assert list(one) == list(COLUMNS)
     assert (one["schema"], one["axis"], one["index"], one["seed"]) == (SCHEMA, "", 0.0, None)

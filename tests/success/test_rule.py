@@ -1,9 +1,6 @@
 """Success: a run by its losses, a depth by its runs, a ladder by its depths, each by hand."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -27,9 +24,7 @@ LADDERS = st.dictionaries(st.integers(1, 500), COUNTS, min_size=1, max_size=5)
         ([0.1] * 3 + [math.nan], Status.DIVERGED, None),
     ],
 )
-def test_a_run_succeeds_by_the_mean_of_its_last_losses(
-    losses: list[float], status: Status, final: float | None
-) -> None:
+def test_a_run_succeeds_by_the_mean_of_its_last_losses(losses, status, final):
     run = judge(losses, target=0.2 + 1e-12, steps=40)
     assert (run.status, run.final) == (status, None if final is None else pytest.approx(final))
 
@@ -38,9 +33,7 @@ def test_a_run_succeeds_by_the_mean_of_its_last_losses(
     ("reference", "threshold", "target"),
     [(None, THRESHOLD, 0.3), (None, 0.5, 1.5), (2.0, THRESHOLD, 2.0), (2.0, 0.5, 1.5)],
 )
-def test_the_target_is_a_share_of_chance_or_a_reference(
-    reference: float | None, threshold: float, target: float
-) -> None:
+def test_the_target_is_a_share_of_chance_or_a_reference(reference, threshold, target):
     assert success_loss(3.0, reference, threshold) == pytest.approx(target)
 
 
@@ -56,7 +49,7 @@ def test_the_target_is_a_share_of_chance_or_a_reference(
         ([], 1, None),
     ],
 )
-def test_first_below(losses: list[float], window: int, step: int | None) -> None:
+def test_first_below(losses, window, step):
     assert first_below(losses, 1.0, window) == step
 
 
@@ -76,7 +69,7 @@ def test_first_below(losses: list[float], window: int, step: int | None) -> None
         ((5, 10, 0, 2), "fails"),
     ],
 )
-def test_nine_of_ten_seeds_decide_however_unfinished_runs_would_have_ended(counts: tuple[int, ...], said: str) -> None:
+def test_nine_of_ten_seeds_decide_however_unfinished_runs_would_have_ended(counts, said):
     assert verdict(*counts) == said
 
 
@@ -91,13 +84,11 @@ def test_nine_of_ten_seeds_decide_however_unfinished_runs_would_have_ended(count
         ({10: (4, 5)}, None, "left", True),
     ],
 )
-def test_l_max_reads_the_rule(
-    success: dict[int, tuple[int, int]], value: int | None, censored: str | None, provisional: bool
-) -> None:
+def test_l_max_reads_the_rule(success, value, censored, provisional):
     assert l_max(success) == LMax(value, min(success), censored, provisional)
 
 
-def test_l50_by_hand() -> None:
+def test_l50_by_hand():
     got = l50({10: (10, 10), 100: (0, 10)})
     assert got.value == pytest.approx(math.sqrt(1000))  # half-way on a log axis
     assert (got.low, got.high, got.censored) == (10, 100, None)  # no wider or narrower than what the ladder looked at
@@ -111,7 +102,7 @@ def test_l50_by_hand() -> None:
     assert l50({10: (10, 10), 20: (5, 10), 80: (5, 10), 100: (0, 10)}).value == pytest.approx(40)
 
 
-def test_l50_is_censored_where_the_ladder_ends() -> None:
+def test_l50_is_censored_where_the_ladder_ends():
     right, left = l50({10: (5, 5), 100: (5, 5)}), l50({10: (0, 5), 100: (0, 5)})
     assert (right.value, right.low, right.high, right.censored, str(right)) == (100, 100, math.inf, "right", "> 100")
     assert (left.value, left.low, left.high, left.censored, str(left)) == (10, 0, 10, "left", "< 10")
@@ -123,7 +114,7 @@ def test_l50_is_censored_where_the_ladder_ends() -> None:
 
 @settings(max_examples=30)
 @given(LADDERS)
-def test_l50_lies_in_its_interval_and_on_the_ladder(success: dict[int, tuple[int, int]]) -> None:
+def test_l50_lies_in_its_interval_and_on_the_ladder(success):
     got = l50(success)
     assert min(success) <= got.value <= max(success)
     assert got.low <= got.value <= got.high
@@ -132,9 +123,7 @@ def test_l50_lies_in_its_interval_and_on_the_ladder(success: dict[int, tuple[int
 
 @settings(max_examples=30)
 @given(LADDERS, st.data())
-def test_one_more_success_never_lowers_l50_l_max_or_the_area(
-    success: dict[int, tuple[int, int]], data: st.DataObject
-) -> None:
+def test_one_more_success_never_lowers_l50_l_max_or_the_area(success, data):
     depth = data.draw(st.sampled_from(sorted(success)))
     k, n = success[depth]
     assume(k < n)
@@ -144,7 +133,7 @@ def test_one_more_success_never_lowers_l50_l_max_or_the_area(
     assert area_under_success(better) >= area_under_success(success)
 
 
-def test_the_bootstrap_interval_covers_a_known_frontier() -> None:
+def test_the_bootstrap_interval_covers_a_known_frontier():
     rng, truth, depths = np.random.default_rng(0), 40.0, (5, 10, 20, 40, 80, 160, 320)
     rates = [1 / (1 + (depth / truth) ** 2) for depth in depths]
     covered = 0
@@ -154,15 +143,14 @@ def test_the_bootstrap_interval_covers_a_known_frontier() -> None:
     assert covered >= 88  # nominal 95 of 100; fewer than 88 would happen once in 300 times
 
 
-def test_area_under_success_by_hand() -> None:
+def test_area_under_success_by_hand():
     assert area_under_success({10: (10, 10), 100: (0, 10)}) == pytest.approx(0.5)
     assert area_under_success({10: (10, 10), 100: (10, 10), 1000: (0, 10)}) == pytest.approx(0.75)
     assert area_under_success({10: (4, 5)}) == 0.8
 
 
-def test_the_largest_rise_is_named() -> None:
+def test_the_largest_rise_is_named():
     rise = largest_rise({10: (10, 10), 20: (3, 10), 50: (5, 10), 200: (8, 10), 500: (0, 10)})
-    assert rise is not None
     assert (rise.shallow, rise.deep) == (20, 200)
     assert 0.01 < rise.p < 0.1
     assert largest_rise({20: (0, 10), 200: (10, 10)}).p < 0.001
@@ -170,7 +158,7 @@ def test_the_largest_rise_is_named() -> None:
     assert largest_rise({10: (4, 10)}) is None
 
 
-def test_equal_rates_rarely_look_like_a_rise() -> None:
+def test_equal_rates_rarely_look_like_a_rise():
     """At a level of 5 %, at most about one ladder of equal rates in twenty."""
     rng = np.random.default_rng(1)
     ladders = [
@@ -186,6 +174,6 @@ def test_equal_rates_rarely_look_like_a_rise() -> None:
     [lambda: l50({}), lambda: l_max({0: (1, 1)}), lambda: area_under_success({10: (3, 2)}), lambda: largest_rise({}),
      lambda: largest_rise({10: (11, 10)})],
 )  # fmt: skip
-def test_bad_input(call: Callable[[], object]) -> None:
+def test_bad_input(call):
     with pytest.raises(BadInput):
         call()

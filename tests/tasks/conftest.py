@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import ClassVar, Literal
@@ -17,7 +16,7 @@ FLOOR = 1e-3
 
 
 @pytest.fixture
-def roofline(monkeypatch: pytest.MonkeyPatch) -> float:
+def roofline(monkeypatch):
     """Replaces the measured roofline by a constant: every step's floor, in seconds."""
     measured = SimpleNamespace(floor=lambda flops, least_bytes: FLOOR, matmul_rate=3e9, conv_rate=2e9, copy_rate=1e9)
     monkeypatch.setattr(throughput, "measure_roofline", lambda *_: measured)
@@ -25,7 +24,7 @@ def roofline(monkeypatch: pytest.MonkeyPatch) -> float:
 
 
 @pytest.fixture
-def texts() -> Iterator[str]:
+def texts():
     """The name of a data set of twelve texts of one to six words, padded to ``length``; unregistered afterwards."""
 
     @register_dataset("short-texts", summary="twelve short texts", source="these tests")

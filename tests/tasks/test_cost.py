@@ -1,9 +1,5 @@
 """Cost: counts without computing, and the same as of the network that is really built."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
 
@@ -17,7 +13,7 @@ from tests.cells import cell, scalars
 COST = tasks.get("cost")
 
 
-def counted(block: str = "highway", family: str = "dense", **fields: Any) -> dict[str, Any]:
+def counted(block="highway", family="dense", **fields):
     (outcome,) = COST.measure([cell("cost", block, family, **fields)])
     assert outcome.error is None
     result = scalars(outcome.measurements)
@@ -39,22 +35,22 @@ def counted(block: str = "highway", family: str = "dense", **fields: Any) -> dic
         ),
     ],
 )
-def test_known_counts(fields: dict[str, Any], parameters: int, multiply_adds: int) -> None:
+def test_known_counts(fields, parameters, multiply_adds):
     assert counted(**fields) == {"parameters": parameters, "multiply_adds": multiply_adds}
 
 
 @pytest.mark.parametrize("family", families.names())
 @pytest.mark.parametrize("dataset", [None, "digits"])
-def test_the_network_that_is_built_has_as_many(family: str, dataset: str | None) -> None:
+def test_the_network_that_is_built_has_as_many(family, dataset):
     network = cell_network(cell("cost", family=family, dataset=dataset))
     assert counted(family=family, dataset=dataset)["parameters"] == count_parameters(network)
 
 
-def test_data_are_first_read_into_tensors_with_storage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_are_first_read_into_tensors_with_storage(monkeypatch):
     """A data set caches what it loads for its vocabulary; training reads the same tensors later."""
-    devices: list[str] = []
+    devices = []
 
-    def vocabulary(_: CopyMemory) -> int:
+    def vocabulary(_):
         devices.append(torch.zeros(1).device.type)
         return 11
 
@@ -63,6 +59,6 @@ def test_data_are_first_read_into_tensors_with_storage(monkeypatch: pytest.Monke
     assert devices[0] == "cpu"
 
 
-def test_tokens_without_storage_have_no_padding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_without_storage_have_no_padding(monkeypatch):
     monkeypatch.setattr(CopyMemory, "padded", True)
     assert counted(family="attention", dataset="copy")["multiply_adds"] > 0

@@ -1,22 +1,15 @@
 """Gates: what is seen of hand-set gates, the lesion's exactness, and how far layers read back."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
 from highway_bench.analysis.gate_statistics import ExampleSparsity
 from highway_bench.blocks import blocks
-from highway_bench.cell import Cell
-from highway_bench.families.parts import FusedMaps
 from highway_bench.network import build
 from highway_bench.results.schema import OUTCOMES, Status
-from highway_bench.tasks import Measurement, tasks
+from highway_bench.tasks import tasks
 from highway_bench.tasks._gated_layers import NetworkRecord, gate_biases, gates_of, layer_positions, lesions
 from highway_bench.tasks._layer_measurements import row_measurement
 from highway_bench.training.checkpoint import CheckpointFolder
@@ -27,25 +20,24 @@ from tests.combinations import CORE, IN_DENSE
 TASK = tasks.get("gates")
 
 
-def trained(block: str = "highway", **changes: Any) -> Cell:
-    defaults: dict[str, Any] = {"width": 16, "depth": 3, "optimiser": "adam", "rate": 0.01, "decay": 1.0}
+def trained(block="highway", **changes):
+    defaults = {"width": 16, "depth": 3, "optimiser": "adam", "rate": 0.01, "decay": 1.0}
     return on_digits(block, task="gates", **{**defaults, **changes})
 
 
-def samples(result: list[Measurement], metric: str) -> dict[float, list[Any]]:
+def samples(result, metric):
     return {one.index: list(one.samples or ()) for one in result if one.metric == metric}
 
 
-def set_gates(network: nn.Module, biases: list[float]) -> None:
+def set_gates(network, biases):
     """Give every unit of layer ``i`` a gate that does not depend on x."""
     for maps, bias in zip(gates_of(network).values(), biases, strict=True):
-        assert isinstance(maps, FusedMaps)
         (_, weight), (_, value) = (part.data.chunk(1 + maps.gates)[:2] for part in maps.product.parameters())
         weight.zero_()
         value.fill_(bias)
 
 
-def test_cutting_out_a_layer_whose_gates_are_shut_changes_nothing() -> None:
+def test_cutting_out_a_layer_whose_gates_are_shut_changes_nothing():
     work = TASK.prepare(trained())
     network, split = work.training.network, work.data.train
     set_gates(network, [-1.0, -200.0, -1.0])  # σ(−200) is zero in single precision
@@ -57,17 +49,17 @@ def test_cutting_out_a_layer_whose_gates_are_shut_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("block", ["residual", "pre-norm"])
-def test_cutting_out_is_a_branch_of_zero(block: str) -> None:
+def test_cutting_out_is_a_branch_of_zero(block):
     work = TASK.prepare(trained(block))
     network, split = work.training.network, work.data.train
     cut = lesions(network, split, "class")["lesion_loss"]
     layers, index = layer_positions(network)[1]
-    for parameter in layers[index].transform.parameters():  # type: ignore[union-attr]
+    for parameter in layers[index].transform.parameters():
         parameter.data.zero_()
     assert evaluate(network, split, "class").loss == cut[2]
 
 
-def test_measurements_of_gates_set_by_hand() -> None:
+def test_measurements_of_gates_set_by_hand():
     work = TASK.prepare(trained())
     network, split = work.training.network, work.data.train
     set_gates(network, [math.log(0.04 / 0.96), math.log(0.06 / 0.94), 5.0])  # T = 0.04, 0.06 and 0.993
@@ -80,7 +72,7 @@ def test_measurements_of_gates_set_by_hand() -> None:
     assert values["gate_class_spread"] == pytest.approx(dict.fromkeys((1, 2, 3), 0.0), abs=1e-6)
 
 
-def test_an_item_is_sparse_where_its_gates_choose() -> None:
+def test_an_item_is_sparse_where_its_gates_choose():
     """One unit open for each item, another one for every item: sparse for one, even on average."""
     record = NetworkRecord(ExampleSparsity(4), None)
     record.add_gate(1, torch.eye(4))
@@ -88,18 +80,18 @@ def test_an_item_is_sparse_where_its_gates_choose() -> None:
     assert (whole["sparsity_one"], whole["sparsity_average"]) == (pytest.approx(1), pytest.approx(0))
 
 
-def test_the_streams_change_is_the_branch_where_the_input_is_carried_whole() -> None:
+def test_the_streams_change_is_the_branch_where_the_input_is_carried_whole():
     work = TASK.prepare(trained("residual", depth=1))
     network, split = work.training.network, work.data.train
     layer = layer_positions(network)[0][0][0]
     with torch.no_grad():
         x = network.stem(split.inputs)
-        branch = layer.transform(x)  # type: ignore[operator]
+        branch = layer.transform(x)
     values = NetworkRecord.of(network, split, "class").layer_values()["stream_change"]
     assert values == pytest.approx({1: float(branch.norm() / x.norm())}, rel=1e-5)
 
 
-def test_a_network_that_goes_on_from_a_checkpoint_measures_its_start(tmp_path: Path) -> None:
+def test_a_network_that_goes_on_from_a_checkpoint_measures_its_start(tmp_path):
     one = trained(steps=30)
     checkpoints = CheckpointFolder(tmp_path, {one: "key"})
     begun = TASK.prepare(one).training
@@ -113,7 +105,7 @@ def test_a_network_that_goes_on_from_a_checkpoint_measures_its_start(tmp_path: P
 
 
 @pytest.mark.parametrize("block", IN_DENSE)
-def test_every_block_ends_in_rows_that_the_store_can_distinguish(block: str) -> None:
+def test_every_block_ends_in_rows_that_the_store_can_distinguish(block):
     result = run(trained(block, width=8, steps=4))
     assert len({(one.metric, one.axis, one.index) for one in result}) == len(result)
     assert {one.metric for one in result} <= {metric.name for metric in TASK.metrics}
@@ -128,7 +120,7 @@ def test_every_block_ends_in_rows_that_the_store_can_distinguish(block: str) -> 
         assert list(by_layer(result, "lesion_loss")) == list(by_layer(result, "lesion_error")) == curve
 
 
-def test_it_trains_as_trainability_does() -> None:
+def test_it_trains_as_trainability_does():
     one = trained()
     expected, work = by_place(run(one.but(task="trainability"))), TASK.prepare(one)
     result = by_place(run(one, work))
@@ -138,17 +130,17 @@ def test_it_trains_as_trainability_does() -> None:
     assert result["intact_loss", "", 0.0] == intact.loss
 
 
-def test_a_run_that_diverges_has_no_values_by_layer() -> None:
+def test_a_run_that_diverges_has_no_values_by_layer():
     result = run(trained("residual", depth=10, optimiser="sgd", rate=1e6))
     assert {one.status for one in result if one.metric == "final_loss"} == {Status.DIVERGED}
     assert not any(one.axis == "layer" for one in result)
 
 
 @pytest.mark.parametrize("family", ["bilstm", "attention", "transformer"])
-def test_padding_does_not_count(texts: str, family: str) -> None:
+def test_padding_does_not_count(texts, family):
     """The same net, the same texts, padded to three lengths, the first of which leaves some texts without padding."""
 
-    def values_at(length: int) -> dict[str, Any]:
+    def values_at(length):
         one = trained(family=family, dataset=texts, width=8, depth=2, batch_size=4, seq_len=length, dtype="float64")
         work = TASK.prepare(one)
         record = NetworkRecord.of(work.training.network, work.data.train, "class")
@@ -164,8 +156,8 @@ def test_padding_does_not_count(texts: str, family: str) -> None:
         assert values_at(length) == pytest.approx(short, rel=1e-9)
 
 
-def test_a_gate_that_ends_in_a_norm_has_the_norms_bias() -> None:
-    options: dict[str, Any] = {
+def test_a_gate_that_ends_in_a_norm_has_the_norms_bias():
+    options = {
         "block_options": {"gate_bias": -4.0},
         "family_options": {"gate": "pair", "branch_norm": True},
     }
@@ -174,7 +166,7 @@ def test_a_gate_that_ends_in_a_norm_has_the_norms_bias() -> None:
         assert gate_biases(network) == {1: -4.0, 2: -4.0}
 
 
-def test_a_row_has_one_number_for_each_earlier_branch() -> None:
+def test_a_row_has_one_number_for_each_earlier_branch():
     result = run(trained("attn-residual", width=8, batch_size=20, rate=0.03))
     start = [value for row in samples(result, "mixing_start").values() for value in row]
     assert start == pytest.approx([1, *[1 / 2] * 2, *[1 / 3] * 3])
@@ -184,6 +176,6 @@ def test_a_row_has_one_number_for_each_earlier_branch() -> None:
     assert [sum(row) for row in samples(result, "mixing_share_end").values()] == pytest.approx([1, 1, 1], abs=1e-4)
 
 
-def test_numbers_that_are_not_finite_are_null() -> None:
+def test_numbers_that_are_not_finite_are_null():
     assert row_measurement("mixing_end", [float("nan"), 2.0], 2).samples == [None, 2.0]
     assert row_measurement("mixing_end", [float("nan")], 1).value is None

@@ -1,9 +1,5 @@
 """On a CUDA device: the same numbers as on the CPU, replayed graphs as eager, and memory from the allocator."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import pytest
 import torch
 
@@ -16,7 +12,7 @@ pytestmark = pytest.mark.gpu
 
 
 @pytest.mark.parametrize(("block", "family"), combinations("conv"))
-def test_forward_and_backward_are_the_cpus(block: str, family: str) -> None:
+def test_forward_and_backward_are_the_cpus(block, family):
     here, there = (
         StackStep(cell("throughput", block, family, dtype="float64", seq_len=5, device=device))
         for device in ("cpu", "cuda")
@@ -31,13 +27,13 @@ def test_forward_and_backward_are_the_cpus(block: str, family: str) -> None:
 
 @pytest.mark.parametrize("phase", ["forward", "forward-backward"])
 @pytest.mark.parametrize("block", IN_DENSE)
-def test_a_replayed_graph_gives_what_eager_gives(block: str, phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replayed_graph_gives_what_eager_gives(block, phase, monkeypatch):
     """The recorded phase writes into the same tensors at each replay: note what it gave while it was recorded."""
-    given: list[torch.Tensor] = []
+    given = []
     network_of = StackStep._phase
 
-    def noting(self: StackStep, network: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[], None]:
-        def noted(x: torch.Tensor) -> torch.Tensor:
+    def noting(self, network):
+        def noted(x):
             given.append(network(x))
             return given[-1]
 
@@ -54,7 +50,7 @@ def test_a_replayed_graph_gives_what_eager_gives(block: str, phase: str, monkeyp
         torch.testing.assert_close(recorded, work.network(work.x))
 
 
-def test_memory_comes_from_the_allocator() -> None:
+def test_memory_comes_from_the_allocator():
     one = cell("memory", "plain", device="cuda", phase="train-step", width=64, depth=3)
     result = {m.metric: m for m in run(one)}
     assert result["peak"].message == "meter: allocator"
@@ -62,13 +58,13 @@ def test_memory_comes_from_the_allocator() -> None:
     assert result["saved_activations"].value == 3 * 4 * 64 * 4
 
 
-def test_a_network_starts_the_same_on_every_device() -> None:
+def test_a_network_starts_the_same_on_every_device():
     here, there = (StackStep(cell("throughput", device=device, seed=3)) for device in ("cpu", "cuda"))
     for cpu, cuda in zip(here.parameters, there.parameters, strict=True):
         assert torch.equal(cpu, cuda.cpu())
 
 
-def test_training_on_a_gpu() -> None:
+def test_training_on_a_gpu():
     one = on_digits(device="cuda", width=16, optimiser="adam", rate=0.01, steps=30)
     work = tasks.get("trainability").prepare(one)
     measured = {m.metric: m for m in run(one, work)}
@@ -78,7 +74,7 @@ def test_training_on_a_gpu() -> None:
 
 
 @pytest.mark.parametrize("family", ["dense", "conv", "bilstm", "attention"])
-def test_tf32_is_in_every_family_and_float32_in_none(family: str) -> None:
+def test_tf32_is_in_every_family_and_float32_in_none(family):
     """Products with 10 bits of mantissa err by about 1e-3, those of IEEE float32 by 1e-6. They are so large that the
     libraries choose kernels of TF32."""
     if torch.cuda.get_device_capability() < (8, 0):
@@ -95,11 +91,11 @@ def test_tf32_is_in_every_family_and_float32_in_none(family: str) -> None:
     assert tf32 > 5e-5
 
 
-def test_a_timed_cell_has_the_times_of_the_gpu() -> None:
+def test_a_timed_cell_has_the_times_of_the_gpu():
     one = cell("throughput", device="cuda", width=64, seconds=0.05, samples=5, processes=2, limit=0)
     (outcome,) = tasks.get("throughput").measure([one])
     assert outcome.error is None
     result = {one.metric: one for one in outcome.measurements}
     for name in ("step_time", "gpu_time", "gpu_ratio", "clock_rate", "capped"):
         assert result[name].value is not None, (name, result[name].message)
-    assert result["gpu_time"].value < result["step_time"].value  # type: ignore[operator]
+    assert result["gpu_time"].value < result["step_time"].value

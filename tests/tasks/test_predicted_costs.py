@@ -1,10 +1,7 @@
 """Predicted peaks against measured ones, also where they are no line in depth, and predicted seconds."""
 
-from __future__ import annotations
-
 import pytest
 
-from highway_bench.cell import Cell
 from highway_bench.tasks import predicted_costs as predicting
 from highway_bench.tasks import tasks
 from highway_bench.tasks.predicted_costs import (
@@ -33,30 +30,30 @@ DEEP = 16
         ("pre-norm", "examples.user_layers:feed_forward"),
     ],
 )
-def test_a_deeper_network_is_within_five_percent(block: str, family: str) -> None:
+def test_a_deeper_network_is_within_five_percent(block, family):
     one = cell("memory", block, family, depth=DEEP, phase="train-step", seq_len=5)
     assert peak_by_depth(one).at(DEEP) == pytest.approx(step_bytes(one).peak, rel=0.05)
 
 
 @pytest.mark.parametrize(("dataset", "family"), [("mnist-5k", "conv"), ("adding", "bilstm")])
-def test_training_on_data(dataset: str, family: str) -> None:
+def test_training_on_data(dataset, family):
     one = cell("trainability", "highway", family, depth=DEEP, dataset=dataset, rate="tuned", optimiser="adam")
     sgd = one.but(recipe={"momentum": 0.0})
     assert step_bytes(sgd).peak < step_bytes(one).peak
     assert peak_by_depth(one).at(DEEP) == pytest.approx(step_bytes(one).peak, rel=0.05)
 
 
-def test_several_networks_count_as_many_times() -> None:
+def test_several_networks_count_as_many_times():
     one = cell("trainability", depth=4, dataset="digits")
     assert predicted_bytes(one.but(recipe={"together": 4})) == pytest.approx(4 * predicted_bytes(one), rel=1e-6)
 
 
-def peaks(peak: tuple[int, int, int], saved: tuple[int, int, int]) -> PeakByDepth:
+def peaks(peak, saved):
     first, middle, last = map(StepBytes, peak, saved)
     return PeakByDepth((first, middle, last))
 
 
-def test_lines_parabolas_and_kinks() -> None:
+def test_lines_parabolas_and_kinks():
     line = peaks((14, 18, 22), (4, 8, 12))
     assert [line.at(depth) for depth in (*DEPTHS, 50)] == [14, 18, 22, 60]
     square = peaks((16, 64, 144), (16, 64, 144))
@@ -68,13 +65,13 @@ def test_lines_parabolas_and_kinks() -> None:
     assert (line.depth_in(60), line.depth_in(59.5), line.depth_in(1), square.depth_in(2500)) == (50, 49, 0, 50)
 
 
-def test_only_what_may_not_fit_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_may_not_fit_is_measured(monkeypatch):
     one = cell("memory", depth=1_000, phase="train-step")
     needed = predicted_bytes(one)
     assert exceeding(one, needed - 1) == needed
     assert exceeding(one, needed) is None
 
-    def fails(cell: Cell) -> StepBytes:
+    def fails(cell):
         raise AssertionError("a network ran")
 
     monkeypatch.setattr(predicting, "step_bytes", fails)
@@ -86,7 +83,7 @@ def test_only_what_may_not_fit_is_measured(monkeypatch: pytest.MonkeyPatch) -> N
     assert exceeding(shallow, tasks.get("memory").cost(shallow).bytes) is None  # it might not fit where it is measured
 
 
-def test_a_published_network_keeps_the_closed_form() -> None:
+def test_a_published_network_keeps_the_closed_form():
     one = cell("propagation", "highway", "dense", recipe={"layout": "stemless"}, phase=None)
     assert predicted_bytes(one) == tasks.get("propagation").cost(one).bytes
 
@@ -94,7 +91,7 @@ def test_a_published_network_keeps_the_closed_form() -> None:
 TRAINED = cell("trainability", depth=50, dataset="digits", steps=100, rate="tuned")
 
 
-def test_the_seconds_of_a_step_are_a_line_in_the_depth(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_seconds_of_a_step_are_a_line_in_the_depth(monkeypatch):
     monkeypatch.setattr(predicting, "step_seconds", lambda cell, dataset: 1.0 + 0.5 * cell.depth)
     assert predicted_seconds(TRAINED) == pytest.approx(SETUP + 100 * 26)
     monkeypatch.setattr(predicting, "step_seconds", lambda cell, dataset: 1.0 / cell.depth)  # disturbed
@@ -103,6 +100,6 @@ def test_the_seconds_of_a_step_are_a_line_in_the_depth(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("changes", [{"device": "cuda"}, {"dataset": None}, {"recipe": {}}])
-def test_others_have_the_closed_form_of_seconds(changes: dict[str, object]) -> None:
+def test_others_have_the_closed_form_of_seconds(changes):
     other = TRAINED.but(**changes)
     assert predicted_seconds(other) == tasks.get("trainability").cost(other).seconds

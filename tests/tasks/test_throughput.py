@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from highway_bench.blocks import Block, blocks, register_block
-from highway_bench.cell import Cell
 from highway_bench.errors import UnknownName
 from highway_bench.families import Site, make_family
 from highway_bench.measure.clock import ALL_CAPPED, ALL_DISTURBED, Budget, Turns
 from highway_bench.measure.statistics import IntervalEstimate, ratio_over_processes
-from highway_bench.tasks import Outcome, _timing, tasks, throughput
+from highway_bench.tasks import _timing, tasks, throughput
 from highway_bench.tasks._step import StackStep
 from highway_bench.tasks._timing import CellTimes, GroupTimes, plain_of
 from highway_bench.tasks.modes import CACHES
@@ -31,15 +28,15 @@ ON_GPU = {"gpu_time", "gpu_ratio", "clock_rate", "capped"}
 QUICK = {"seconds": 0.0, "samples": 3, "processes": 1, "limit": 0}
 
 
-def quick(block: str = "highway", **changes: Any) -> Cell:
+def quick(block="highway", **changes):
     return cell("throughput", block, **{**QUICK, **changes})
 
 
-def by_name(measurements: Any) -> dict[str, Any]:
+def by_name(measurements):
     return {one.metric: one for one in measurements}
 
 
-def measured(one: Cell) -> dict[str, Any]:
+def measured(one):
     """The measurements of a cell, by metric, or its error."""
     (outcome,) = TASK.measure([one])
     if outcome.error is not None:
@@ -48,13 +45,13 @@ def measured(one: Cell) -> dict[str, Any]:
 
 
 @pytest.fixture
-def eager_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+def eager_backend(monkeypatch):
     """Compiling traces alone, which is quick."""
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
 
 
 @pytest.fixture(params=[RuntimeError, SystemExit])
-def raising(request: pytest.FixtureRequest) -> Iterator[str]:
+def raising(request):
     """A block that cannot run."""
 
     class Raising(Block):
@@ -71,12 +68,12 @@ def raising(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture
-def timed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Mapping[Any, Any], Mapping[Any, Any]]]:
+def timed(monkeypatch):
     """What is handed to the clock: (steps, restores) of each call."""
-    calls: list[tuple[Mapping[Any, Any], Mapping[Any, Any]]] = []
+    calls = []
     real = _timing.take_turns
 
-    def noted(steps: Mapping[Any, Any], budget: Any, *, restore: Mapping[Any, Any], **options: Any) -> Turns[Any]:
+    def noted(steps, budget, *, restore, **options):
         calls.append((steps, restore))
         return real(steps, budget, restore=restore, **options)
 
@@ -84,18 +81,18 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Mapping[Any, Any], Mapp
     return calls
 
 
-def samples_of(cell: Cell, seconds: list[float], **fields: Any) -> GroupTimes:
+def samples_of(cell, seconds, **fields):
     """A group of one cell, timed in one process in turn with plain and a yard-stick, which take a second each."""
     ones = [1.0] * len(seconds)
     return GroupTimes({cell: CellTimes(seconds, seconds, ones, ones, [0] * len(seconds))}, processes=1, **fields)
 
 
-def figures(one: Cell, seconds: list[float], breaks: int = 0) -> dict[str, Any]:
+def figures(one, seconds, breaks=0):
     """The measurements of a cell whose steps took these seconds, and the first one half a second."""
     return by_name(step_measurements(TASK.prepare(one.but(mode="eager")), one, samples_of(one, seconds), 0.5, breaks))
 
 
-def test_a_group_is_timed_in_turn(timed: list[Any]) -> None:
+def test_a_group_is_timed_in_turn(timed):
     cells = [quick(block) for block in ("plain", "highway", "pre-norm")]
     outcomes = list(TASK.measure(cells))
     ((steps, restores),) = timed
@@ -108,7 +105,7 @@ def test_a_group_is_timed_in_turn(timed: list[Any]) -> None:
         assert len(time.paired["yardstick"]) == len(time.paired["wall"]) == len(time.samples)
 
 
-def test_plain_is_timed_with_a_block_that_is_measured_alone(timed: list[Any]) -> None:
+def test_plain_is_timed_with_a_block_that_is_measured_alone(timed):
     one = quick(width=50, nominal_width=71)
     time, plain = measured(one)["step_time"], plain_of(one)
     assert (plain.block, plain.width) == ("plain", 71)
@@ -116,7 +113,7 @@ def test_plain_is_timed_with_a_block_that_is_measured_alone(timed: list[Any]) ->
     assert len(time.paired["plain"]) == len(time.samples)
 
 
-def test_several_processes_give_a_ratio_its_interval() -> None:
+def test_several_processes_give_a_ratio_its_interval():
     result = measured(quick(processes=2))
     assert set(result["step_time"].paired["process"]) == {0, 1}
     ratio = result["plain_ratio"]
@@ -136,20 +133,18 @@ def test_several_processes_give_a_ratio_its_interval() -> None:
         ),
     ],
 )
-def test_disturbed_rounds_and_a_capped_clock_decide_no_ratio(
-    fields: dict[str, Any], low: float | None, message: str | None
-) -> None:
+def test_disturbed_rounds_and_a_capped_clock_decide_no_ratio(fields, low, message):
     found = ratio("plain_ratio", IntervalEstimate(1.5, 1.45, 1.55, 3), GroupTimes({}, processes=3, **fields))
     assert (found.value, found.low, found.message) == (1.5, low, message)
 
 
-def test_a_step_that_waited_is_still_as_long_as_itself() -> None:
+def test_a_step_that_waited_is_still_as_long_as_itself():
     times = CellTimes([1.0, 1.1], [2.0, 2.2], [1.0, 1.1], [1.0, 1.0], [0, 1])
     assert times.ratio(times.plain) == IntervalEstimate(1.0, 1.0, 1.0, 2)
     assert times.ratio(times.yardstick).low < ratio_over_processes(times.seconds, times.yardstick, times.process).low
 
 
-def test_rounds_of_a_gpu_are_kept_with_the_cell() -> None:
+def test_rounds_of_a_gpu_are_kept_with_the_cell():
     plain, one = (cell("throughput", block, device="cuda") for block in ("plain", "highway"))
     group = GroupTimes({plain: CellTimes(), one: CellTimes()})
     seconds = {plain: [1.0, 1.0], one: [2.0, 2.2], _timing.YARDSTICK: [1.0, 1.0]}
@@ -170,8 +165,8 @@ def test_rounds_of_a_gpu_are_kept_with_the_cell() -> None:
     assert (result["capped"].value, result["capped"].message) == (1.0, "heat")
 
 
-def test_a_process_that_dies_costs_only_its_own_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any) -> Turns[Any]:
+def test_a_process_that_dies_costs_only_its_own_samples(monkeypatch):
+    def broken(*_):
         raise RuntimeError("killed")
 
     monkeypatch.setattr(_timing, "call_in", broken)
@@ -180,9 +175,9 @@ def test_a_process_that_dies_costs_only_its_own_samples(monkeypatch: pytest.Monk
     assert result["step_time"].message == "; ".join(["a process gave no samples: RuntimeError: killed"] * 2)
 
 
-def test_one_that_fails_drops_out_and_the_others_are_timed(timed: list[Any], raising: str) -> None:
+def test_one_that_fails_drops_out_and_the_others_are_timed(timed, raising):
     cells = [quick(block) for block in ("plain", raising, "no-such-block", "highway")]
-    outcomes: dict[str, Outcome] = {outcome.cell.block: outcome for outcome in TASK.measure(cells)}
+    outcomes = {outcome.cell.block: outcome for outcome in TASK.measure(cells)}
     assert list(timed[0][0]) == [cells[0], cells[3], _timing.YARDSTICK]
     assert str(outcomes[raising].error) == "cannot run"
     assert isinstance(outcomes["no-such-block"].error, UnknownName)
@@ -193,12 +188,10 @@ def test_one_that_fails_drops_out_and_the_others_are_timed(timed: list[Any], rai
         assert outcomes[block].flops_per_item
 
 
-def test_one_that_lacks_memory_beside_the_others_is_timed_after_them(
-    monkeypatch: pytest.MonkeyPatch, timed: list[Any]
-) -> None:
-    tries: list[str] = []
+def test_one_that_lacks_memory_beside_the_others_is_timed_after_them(monkeypatch, timed):
+    tries = []
 
-    def prepare(one: Cell) -> StackStep:
+    def prepare(one):
         tries.append(one.block)
         if tries == ["plain", "highway"]:
             raise torch.OutOfMemoryError("together with plain")
@@ -216,30 +209,22 @@ def test_one_that_lacks_memory_beside_the_others_is_timed_after_them(
 
 
 @pytest.mark.usefixtures("eager_backend")
-def test_more_blocks_compile_in_one_group_than_torch_allows_forms_of_a_function() -> None:
+def test_more_blocks_compile_in_one_group_than_torch_allows_forms_of_a_function():
     short = {"mode": "compile", "depth": 1, "phase": "forward"}
     cells = [quick(block_options={"gate_bias": -float(bias)}, **short) for bias in range(10)]
     assert [outcome.error for outcome in TASK.measure(cells)] == [None] * 10
 
 
-def test_what_makes_a_group() -> None:
+def test_what_makes_a_group():
     base = quick("plain")
     for same in ({"block": "highway", "block_options": {"gate_bias": -2.0}}, {"width": 5}, {"mode": "compile"}):
         assert TASK.group(base.but(**same)) == TASK.group(base)
-    for other in (
-        {"family": "mlp"},
-        {"depth": 3},
-        {"phase": "forward"},
-        {"batch_size": 5},
-        {"dtype": "float64"},
-        {"seq_len": 8},
-        {"nominal_width": 9},
-        {"threads": 2},
-    ):
-        assert TASK.group(base.but(**other)) != TASK.group(base)
+    other = {"family": "mlp", "depth": 3, "phase": "forward", "batch_size": 5, "dtype": "float64", "seq_len": 8}
+    for name, value in (other | {"nominal_width": 9, "threads": 2}).items():
+        assert TASK.group(base.but(**{name: value})) != TASK.group(base)
 
 
-def test_figures_from_known_samples() -> None:
+def test_figures_from_known_samples():
     """Ten samples of 1 … 10 ms, a floor of 1 ms."""
     samples = [step / 1e3 for step in range(1, 11)]
     result = figures(quick(), samples)
@@ -259,9 +244,7 @@ def test_figures_from_known_samples() -> None:
 
 @pytest.mark.parametrize(("seconds", "share"), [(1.25e-3, 0.8), (0.96e-3, 1.0417), (0.95e-3, None), (1e-6, None)])
 @pytest.mark.parametrize("disturbed", [0, 17])
-def test_steps_that_are_faster_than_their_floor_have_no_share(
-    seconds: float, share: float | None, disturbed: int
-) -> None:
+def test_steps_that_are_faster_than_their_floor_have_no_share(seconds, share, disturbed):
     """Also where other work makes most steps slow; shares are read at the fastest tenth."""
     times = [*[seconds] * 3, *[1.0] * disturbed]
     result = figures(quick(), times)
@@ -273,7 +256,7 @@ def test_steps_that_are_faster_than_their_floor_have_no_share(
     assert result["step_time"].value == np.median(times)
 
 
-def test_exactly_the_declared_metrics() -> None:
+def test_exactly_the_declared_metrics():
     eager, compiled = figures(quick(), [0.2]), figures(quick(mode="compile"), [0.2], breaks=3)
     assert set(compiled) == {metric.name for metric in TASK.metrics} - ON_GPU
     assert set(compiled) - set(eager) == {"compile_time", "graph_breaks"}
@@ -281,7 +264,7 @@ def test_exactly_the_declared_metrics() -> None:
 
 
 @pytest.mark.usefixtures("eager_backend")
-def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took() -> None:
+def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took():
     eager, compiled = (
         by_name(outcome.measurements) for outcome in TASK.measure([quick(mode=mode) for mode in ("eager", "compile")])
     )
@@ -293,15 +276,15 @@ def test_a_compiled_cell_runs_compiled_and_says_what_compiling_took() -> None:
 
 
 @pytest.mark.usefixtures("eager_backend")
-def test_a_compiled_group_has_a_new_cache_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiled_group_has_a_new_cache_on_disk(monkeypatch):
     """So what compiles takes a fresh machine's time."""
-    seen: list[tuple[str | None, ...]] = []
+    seen = []
     real = throughput.first_step
 
-    def caches() -> tuple[str | None, ...]:
+    def caches():
         return tuple(os.environ.get(name) for name in CACHES)
 
-    def noted(step: Any, **options: Any) -> float:
+    def noted(step, **options):
         seen.append(caches())
         return real(step, **options)
 
@@ -318,13 +301,11 @@ def test_a_compiled_group_has_a_new_cache_on_disk(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("eager_backend")
 @pytest.mark.parametrize(("mode", "extra"), [("eager", [("highway", 1)]), ("compile", [])])
-def test_the_first_cell_does_not_pay_for_the_process(
-    monkeypatch: pytest.MonkeyPatch, mode: str, extra: list[tuple[str, int]]
-) -> None:
+def test_the_first_cell_does_not_pay_for_the_process(monkeypatch, mode, extra):
     """The first step of a process takes longer, or of a block in it; a network of one layer takes that time."""
-    stepped: list[tuple[str, int]] = []
+    stepped = []
 
-    def first_step(step: Any, **_: Any) -> float:
+    def first_step(step, **_):
         step()
         work = step.__self__.cell
         stepped.append((work.block, work.depth))
@@ -339,8 +320,8 @@ def test_the_first_cell_does_not_pay_for_the_process(
     assert stepped == [("plain", 1), ("plain", 2), ("plain", 2), *extra, ("highway", 2)]
 
 
-def test_a_cell_that_only_claims_to_be_compiled_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def uncompiled(network: nn.Module, **options: Any) -> nn.Module:
+def test_a_cell_that_only_claims_to_be_compiled_is_an_error(monkeypatch):
+    def uncompiled(network, **options):
         return network
 
     monkeypatch.setattr(torch, "compile", uncompiled)
@@ -348,7 +329,7 @@ def test_a_cell_that_only_claims_to_be_compiled_is_an_error(monkeypatch: pytest.
         measured(quick(mode="compile"))
 
 
-def test_the_measured_floor_is_a_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_measured_floor_is_a_floor(monkeypatch):
     """A step takes longer than its floor, and both figures say the same."""
     monkeypatch.undo()  # so the roofline is the real one
     result = measured(quick("plain", phase="forward"))
@@ -357,18 +338,18 @@ def test_the_measured_floor_is_a_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.isfinite(result["flop_rate"].value)
 
 
-def test_processes_are_added_until_the_ratio_is_precise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_are_added_until_the_ratio_is_precise(monkeypatch):
     """The second block's ratio is 2, but in the first process."""
     plain, other = quick("plain"), quick()
 
-    def turns(number: int) -> Turns[Any]:
+    def turns(number):
         seconds = {plain: [1.0] * 3, other: [2.0 if number else 2.05] * 3, _timing.YARDSTICK: [1.0] * 3}
         return Turns(seconds, seconds, 1, 0, False, False)
 
     monkeypatch.setattr(_timing, "_take_turns", lambda works, budget, number: turns(number))
     monkeypatch.setattr(_timing, "call_in", lambda number, *_: turns(number))
-    works: Any = {plain: None, other: None}
-    options: dict[str, Any] = {"processes": 3, "most_seconds": 60.0}
+    works = {plain: None, other: None}
+    options = {"processes": 3, "most_seconds": 60.0}
     times = _timing.time_group(works, Budget(), precision=0.03, **options)
     assert (times.processes, times.precise(0.03)) == (4, True)
     assert _timing.time_group(works, Budget(), precision=0.5, **options).processes == 3

@@ -1,28 +1,23 @@
 """Populations: each cell has the rows that it would have alone, whatever becomes of the others."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from highway_bench.cell import Cell
 from highway_bench.errors import BadInput
-from highway_bench.tasks import Outcome, Skip, tasks, trainability
+from highway_bench.tasks import Skip, tasks, trainability
 from highway_bench.training.checkpoint import CheckpointFolder
 from tests.cells import by_place, on_digits
 
 TASK = tasks.get("trainability")
 
 
-def member(block: str = "highway", family: str = "dense", **changes: Any) -> Cell:
+def member(block="highway", family="dense", **changes):
     return on_digits(block, family, **{"rate": 0.05, "dtype": "float64", "together": 8, **changes})
 
 
-def values(outcome: Outcome) -> dict[tuple[str, str, float], Any]:
+def values(outcome):
     """What was measured, seconds aside; sums are taken in another order."""
     assert outcome.error is None
     return {
@@ -32,12 +27,12 @@ def values(outcome: Outcome) -> dict[tuple[str, str, float], Any]:
     }
 
 
-def together(outcome: Outcome) -> tuple[float | None, str]:
+def together(outcome):
     """With how many networks one was trained, and why so."""
     return next((one.value, one.message or "") for one in outcome.measurements if one.metric == "together")
 
 
-def test_members_have_the_rows_they_would_have_alone() -> None:
+def test_members_have_the_rows_they_would_have_alone():
     cells = [
         member("residual", seed=seed, rate=rate, evaluate="epoch", batch_size=300)
         for seed, rate in enumerate((0.01, 1e200, 0.03))
@@ -53,7 +48,7 @@ def test_members_have_the_rows_they_would_have_alone() -> None:
         assert [one.status for one in outcome.measurements] == [one.status for one in alone.measurements]
 
 
-def test_an_error_is_its_cells_own() -> None:
+def test_an_error_is_its_cells_own():
     cells = [member(seed=0), member(seed=1, batch_size=5_000), member(seed=2)]
     outcomes = {outcome.cell.seed: outcome for outcome in TASK.measure(cells)}
     assert isinstance(outcomes[1].error, BadInput)
@@ -63,10 +58,10 @@ def test_an_error_is_its_cells_own() -> None:
 
 
 @pytest.mark.parametrize("method", ["prepare", "measurements"])
-def test_a_cell_that_leaves_python_costs_no_other(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+def test_a_cell_that_leaves_python_costs_no_other(monkeypatch, method):
     real = getattr(TASK, method)
 
-    def leaving(*given: Any) -> Any:
+    def leaving(*given):
         if given[-1].seed == 1:
             sys.exit(7)
         return real(*given)
@@ -85,7 +80,7 @@ def test_a_cell_that_leaves_python_costs_no_other(monkeypatch: pytest.MonkeyPatc
         ({"width": 256, "batch_size": 100}, "large"),
     ],
 )
-def test_rows_say_why_a_network_was_trained_by_itself(changes: dict[str, Any], message: str) -> None:
+def test_rows_say_why_a_network_was_trained_by_itself(changes, message):
     assert TASK.group(member(seed=0, **changes)) != TASK.group(member(seed=1, **changes))
     (outcome,) = TASK.measure([member(steps=1, **changes)])
     number, reason = together(outcome)
@@ -93,7 +88,7 @@ def test_rows_say_why_a_network_was_trained_by_itself(changes: dict[str, Any], m
     assert message in reason
 
 
-def test_the_only_cell_of_its_population_has_no_reason() -> None:
+def test_the_only_cell_of_its_population_has_no_reason():
     (outcome,) = TASK.measure([member(steps=1)])
     assert together(outcome) == (1.0, "")
 
@@ -106,7 +101,7 @@ def test_the_only_cell_of_its_population_has_no_reason() -> None:
         ("conv", {"norm_kind": "batch"}, "sgd"),  # the registry says that images run under vmap
     ],
 )
-def test_what_vmap_refuses_trains_as_it_would_alone(family: str, options: dict[str, Any], optimiser: str) -> None:
+def test_what_vmap_refuses_trains_as_it_would_alone(family, options, optimiser):
     words = {"family_options": options, "optimiser": optimiser, "steps": 4}
     cells = [member("pre-norm", family, seed=seed, rate=0.01, **words) for seed in range(2)]
     for outcome in TASK.measure(cells):
@@ -118,12 +113,12 @@ def test_what_vmap_refuses_trains_as_it_would_alone(family: str, options: dict[s
 
 
 @pytest.mark.parametrize("fits", [1, 3])
-def test_a_population_that_lacks_memory_is_halved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fits: int) -> None:
+def test_a_population_that_lacks_memory_is_halved(monkeypatch, tmp_path, fits):
     """Only ``fits`` networks fit into the memory at a time."""
-    tried: list[int] = []
+    tried = []
     run = trainability.Population
 
-    def population(members: list[Any]) -> Any:
+    def population(members):
         tried.append(len(members))
         if len(members) > fits:
             raise torch.OutOfMemoryError("CUDA out of memory")
@@ -140,8 +135,8 @@ def test_a_population_that_lacks_memory_is_halved(monkeypatch: pytest.MonkeyPatc
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_single_network_that_lacks_memory_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+def test_a_single_network_that_lacks_memory_fails(monkeypatch):
+    def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(trainability, "train", full)
@@ -149,7 +144,7 @@ def test_a_single_network_that_lacks_memory_fails(monkeypatch: pytest.MonkeyPatc
         list(TASK.measure([member()]))
 
 
-def test_float16_is_not_trained() -> None:
+def test_float16_is_not_trained():
     """Without a scaled loss, small gradients would be 0, and the verdict would be about that."""
     (outcome,) = TASK.measure([member(dtype="float16")])
     assert isinstance(outcome.error, Skip)

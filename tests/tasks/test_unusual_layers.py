@@ -1,10 +1,7 @@
 """Layers with unusual parameters, through every task that takes a step of them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
-from torch import Tensor
 
 from highway_bench.cell import PHASES
 from highway_bench.families import make_family
@@ -15,14 +12,14 @@ from tests.cells import cell, run, scalars
 LAYERS = [f"{unusual_layers.__name__}:{name}" for name in unusual_layers.NAMES]
 
 
-def all_tensors(work: StackStep) -> dict[str, Tensor]:
+def all_tensors(work):
     named = (*work.network.named_parameters(), *work.network.named_buffers())
     return {name: value.detach().clone() for name, value in named}
 
 
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("layer", LAYERS)
-def test_a_step_restores_what_it_changed(layer: str, phase: str) -> None:
+def test_a_step_restores_what_it_changed(layer, phase):
     work = StackStep(cell("throughput", "pre-norm", layer, phase=phase))
     start = all_tensors(work)
     for _ in range(2):
@@ -35,7 +32,7 @@ def test_a_step_restores_what_it_changed(layer: str, phase: str) -> None:
     assert work.least_bytes() > 0
 
 
-def test_a_buffer_that_a_step_exchanges_is_put_back() -> None:
+def test_a_buffer_that_a_step_exchanges_is_put_back():
     work = StackStep(cell("throughput", "plain", f"{unusual_layers.__name__}:spectral"))
     (norm,) = [part for part in work.network.modules() if hasattr(part, "_u")][:1]
     u, value = norm._u, norm._u.clone()
@@ -46,7 +43,7 @@ def test_a_buffer_that_a_step_exchanges_is_put_back() -> None:
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_bytes_are_counted(layer: str) -> None:
+def test_bytes_are_counted(layer):
     bytes_of = scalars(run(cell("memory", "pre-norm", layer, phase="train-step")))
     assert bytes_of["peak"] > bytes_of["parameter_bytes"] >= bytes_of["gradients"] > 0
     without = layer.rpartition(":")[2] in ("experts", "low_rank")
@@ -61,7 +58,7 @@ def test_bytes_are_counted(layer: str) -> None:
         ("normed", 8 * 8 + 8 + 8),
     ],
 )
-def test_what_trains_is_matched(layer: str, parameters: int) -> None:
+def test_what_trains_is_matched(layer, parameters):
     reference = f"{unusual_layers.__name__}:{layer}"
     assert make_family(reference).sublayers[0].transform_parameters(8) == parameters
     assert StackStep(cell("throughput", "plain", reference, depth=3)).params == 3 * parameters

@@ -1,9 +1,5 @@
 """Small trainings on digits, in float64 so that the order of a sum does not matter."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import torch
 
 from highway_bench.data import make_dataset
@@ -13,19 +9,19 @@ from highway_bench.training.recipe import Recipe
 
 
 def training(
-    block: str = "highway",
-    family: str = "dense",
+    block="highway",
+    family="dense",
     *,
-    seed: int = 0,
-    dataset: str = "digits",
-    depth: int = 3,
-    batch_size: int = 50,
-    evaluated: bool = False,
-    device: str = "cpu",
-    options: dict[str, Any] | None = None,
-    data: dict[str, Any] | None = None,
-    **recipe: Any,
-) -> Training:
+    seed=0,
+    dataset="digits",
+    depth=3,
+    batch_size=50,
+    evaluated=False,
+    device="cpu",
+    options=None,
+    data=None,
+    **recipe,
+):
     """The training of a small network. ``options`` are those of block and family; other keywords go into the recipe."""
     source = make_dataset(dataset, **(data or {}))
     network = build(block, family, width=8, depth=depth, dataset=source, seed=seed, **(options or {}))

@@ -2,16 +2,12 @@
 
 The log file, the step and the signal are environment variables, which workers inherit."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
 import time
 from pathlib import Path
 from unittest.mock import Mock
-
-from torch import Tensor
 
 from highway_bench.training import checkpoint
 from highway_bench.training.population import Population
@@ -20,13 +16,13 @@ run_chunk, step = Population.run_chunk, Population._step
 steps = 0
 
 
-def logging_run_chunk(self: Population, *stop: object) -> int:
+def logging_run_chunk(self, *stop):
     with Path(os.environ["CHUNKS"]).open("a", encoding="utf-8") as out:
         out.write(f"{len(self.live[0].losses)} {len(self.live)}\n")
-    return run_chunk(self, *stop)  # type: ignore[arg-type]
+    return run_chunk(self, *stop)
 
 
-def stopping_step(self: Population, rows: Tensor) -> Tensor:
+def stopping_step(self, rows):
     global steps
     losses = step(self, rows)
     steps += 1
@@ -42,5 +38,5 @@ def stopping_step(self: Population, rows: Tensor) -> Tensor:
 if multiprocessing.parent_process() is not None:
     if os.environ.get("STOP_WITH") == "SIGKILL":  # the worker gets no signal: only its periodic checkpoints are left
         checkpoint.INTERVAL = checkpoint.WRITING_FACTOR = 0.0
-    Population.run_chunk = logging_run_chunk  # type: ignore[method-assign,assignment]
-    Population._step = stopping_step  # type: ignore[method-assign]
+    Population.run_chunk = logging_run_chunk
+    Population._step = stopping_step

@@ -8,41 +8,32 @@ import json
 import os
 import pickle
 import signal
-import subprocess
-import sys
-import textwrap
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
 import torch
 
-from highway_bench.cell import Cell
 from highway_bench.execution.runner import run_cells
 from highway_bench.results import Store
 from highway_bench.tasks import tasks
 from highway_bench.training import checkpoint
 from highway_bench.training.checkpoint import Checkpoint, CheckpointFolder, headers_in, sweep
-from highway_bench.training.loop import Training
 from highway_bench.training.population import Population
 from tests.cells import on_digits
+from tests.execution.processes import run_apart, write_cells
 from tests.training.digits import training
-
-FOLDER = Path(__file__).parent
 
 
 class Killed(Exception):
     """Represents the end of the process."""
 
 
-def until(steps: int, file: Checkpoint, members: list[Training]) -> Callable[[], None]:
+def until(steps, file, members):
     """A check that saves the state after ``steps`` steps and then ends the run."""
 
-    def check() -> None:
+    def check():
         if len(members[0].losses) == steps:
             file.save(members)
             raise Killed
@@ -50,7 +41,7 @@ def until(steps: int, file: Checkpoint, members: list[Training]) -> Callable[[],
     return check
 
 
-def assert_continued(again: Sequence[Training], whole: Sequence[Training]) -> None:
+def assert_continued(again, whole):
     """Bit for bit."""
     for one, other in zip(again, whole, strict=True):
         assert list(one.losses) == pytest.approx(list(other.losses), rel=0, abs=0, nan_ok=True)
@@ -69,7 +60,7 @@ def assert_continued(again: Sequence[Training], whole: Sequence[Training]) -> No
         {"evaluated": True, "batch_size": 400, "last_batch": "keep"},
     ],
 )
-def test_a_training_continues_bit_for_bit(tmp_path: Path, words: dict[str, Any]) -> None:
+def test_a_training_continues_bit_for_bit(tmp_path, words):
     whole, first, second = (training(**words) for _ in range(3))
     whole.run()
     file = Checkpoint(tmp_path / "new", ["a"])
@@ -84,9 +75,7 @@ def test_a_training_continues_bit_for_bit(tmp_path: Path, words: dict[str, Any])
 
 
 @pytest.mark.parametrize("steps", [0, 25, 36])
-def test_a_stopped_training_continues_with_the_next_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
-) -> None:
+def test_a_stopped_training_continues_with_the_next_step(tmp_path, monkeypatch, steps):
     """Dropout continues its random sequence, and an epoch (10 steps here) is evaluated once."""
     whole, first, second = (training(batch_size=400, evaluated=True) for _ in range(3))
     for one in (whole, first, second):
@@ -103,10 +92,8 @@ def test_a_stopped_training_continues_with_the_next_step(
 
 
 @pytest.mark.parametrize("steps", [24, 36])
-def test_a_stopped_population_continues_with_the_next_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
-) -> None:
-    words: dict[str, Any] = {"optimiser": "adam", "rate": 0.01, "batch_size": 400, "evaluated": True}
+def test_a_stopped_population_continues_with_the_next_step(tmp_path, monkeypatch, steps):
+    words = {"optimiser": "adam", "rate": 0.01, "batch_size": 400, "evaluated": True}
     whole, first, second = ([training(seed=seed, **words) for seed in range(3)] for _ in range(3))
     Population(whole).run()
     file = Checkpoint(tmp_path, ["a", "b", "c"])
@@ -121,11 +108,11 @@ def test_a_stopped_population_continues_with_the_next_step(
     assert_continued(second, whole)
 
 
-def stop_after(steps: int, done: Callable[[], int], monkeypatch: pytest.MonkeyPatch) -> None:
+def stop_after(steps, done, monkeypatch):
     """Replaces SIGTERM: the run should stop once ``steps`` steps are ``done``."""
 
     @contextmanager
-    def stop() -> Iterator[Callable[[], bool]]:
+    def stop():
         yield lambda: done() >= steps
 
     monkeypatch.setattr(checkpoint, "deferred_sigterm", stop)
@@ -138,7 +125,7 @@ def stop_after(steps: int, done: Callable[[], int], monkeypatch: pytest.MonkeyPa
         {"optimiser": "adamw", "weight_decay": 0.1, "schedule": "cosine", "warm_up": 3},
     ],
 )
-def test_a_population_continues_bit_for_bit(tmp_path: Path, words: dict[str, Any]) -> None:
+def test_a_population_continues_bit_for_bit(tmp_path, words):
     """One of its members has diverged before the checkpoint."""
 
     whole, first, second = (
@@ -155,7 +142,7 @@ def test_a_population_continues_bit_for_bit(tmp_path: Path, words: dict[str, Any
     assert_continued(second, whole)
 
 
-def test_a_member_can_continue_alone(tmp_path: Path) -> None:
+def test_a_member_can_continue_alone(tmp_path):
     """The others' results were saved before the kill, or the group ran out of time."""
     whole = training(seed=1, rate=0.03)
     whole.run()
@@ -168,7 +155,7 @@ def test_a_member_can_continue_alone(tmp_path: Path) -> None:
     assert list(second.losses) == pytest.approx(list(whole.losses), rel=1e-9)
 
 
-def test_the_state_of_other_cells_is_not_used(tmp_path: Path) -> None:
+def test_the_state_of_other_cells_is_not_used(tmp_path):
     Checkpoint(tmp_path, ["a", "b"]).save([training(), training(seed=1)])
     assert not Checkpoint(tmp_path, ["c"]).restore([training()])
     assert not Checkpoint(tmp_path, ["a", "c"]).restore([training(), training()])
@@ -184,7 +171,7 @@ def test_the_state_of_other_cells_is_not_used(tmp_path: Path) -> None:
         lambda content: b"\xff\n" + content,
     ],
 )
-def test_a_broken_state_is_not_used(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+def test_a_broken_state_is_not_used(tmp_path, damage):
     file = Checkpoint(tmp_path, ["a"])
     file.save([training()])
     file.path.write_bytes(damage(file.path.read_bytes()))
@@ -194,7 +181,7 @@ def test_a_broken_state_is_not_used(tmp_path: Path, damage: Callable[[bytes], by
     assert not file.restore([training()])  # without a warning
 
 
-def test_a_checkpoint_cannot_run_code(tmp_path: Path) -> None:
+def test_a_checkpoint_cannot_run_code(tmp_path):
     """A pickle that creates a file when it is loaded, in a checkpoint with the right length and hash."""
 
     class Touch:
@@ -211,12 +198,12 @@ def test_a_checkpoint_cannot_run_code(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_kill_during_a_write_leaves_the_old_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_during_a_write_leaves_the_old_state(tmp_path, monkeypatch):
     file, one = Checkpoint(tmp_path, ["a"]), training(steps=60)
     with pytest.raises(Killed):
         one.run(until(25, file, [one]))
 
-    def killed(_: int) -> None:
+    def killed(_):
         raise Killed
 
     monkeypatch.setattr(os, "fsync", killed)
@@ -228,7 +215,7 @@ def test_a_kill_during_a_write_leaves_the_old_state(tmp_path: Path, monkeypatch:
     assert len(again.losses) == 25
 
 
-def test_a_state_is_saved_once_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_is_saved_once_a_minute(tmp_path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
     file, one, written = Checkpoint(tmp_path, ["a"]), training(), []
@@ -238,8 +225,8 @@ def test_a_state_is_saved_once_a_minute(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(written) == 2
 
 
-def test_a_full_disk_loses_the_checkpoint_and_not_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_: int) -> None:
+def test_a_full_disk_loses_the_checkpoint_and_not_the_run(tmp_path, monkeypatch):
+    def full(_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
@@ -253,7 +240,7 @@ def test_a_full_disk_loses_the_checkpoint_and_not_the_run(tmp_path: Path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-def test_checkpoints_of_ended_cells_are_removed(tmp_path: Path) -> None:
+def test_checkpoints_of_ended_cells_are_removed(tmp_path):
     folder = tmp_path / "saved"
     Checkpoint(folder, ["a", "b"]).save([training(), training()])
     Checkpoint(folder, ["c"]).save([training()])
@@ -269,7 +256,7 @@ def test_checkpoints_of_ended_cells_are_removed(tmp_path: Path) -> None:
     sweep(folder, set())
 
 
-def test_cells_are_grouped_by_their_file(tmp_path: Path) -> None:
+def test_cells_are_grouped_by_their_file(tmp_path):
     cells = [trial(seed=seed) for seed in range(4)]
     file = CheckpointFolder(tmp_path, {cell: f"key {cell.seed}" for cell in cells})
     assert file.by_file(cells) == [cells]
@@ -277,67 +264,31 @@ def test_cells_are_grouped_by_their_file(tmp_path: Path) -> None:
     assert file.by_file(cells) == [[cells[1], cells[3]], [cells[0], cells[2]]]
 
 
-def trial(**changes: Any) -> Cell:
+def trial(**changes):
     return on_digits(
         "residual", **{"depth": 3, "rate": 0.05, "steps": 80, "together": 4, "dtype": "float64", **changes}
     )
-
-
-SCRIPT = """
-    import json
-    import sys
-
-    from highway_bench.cell import Cell
-    from highway_bench.results import Store
-    from highway_bench.execution.runner import run_cells
-
-    store, *keys = sys.argv[1:]
-
-    if __name__ == "__main__":
-        with Store(store) as opened:
-            try:
-                run_cells([Cell(**json.loads(key)) for key in keys], opened, workers=1, plugins=["kills_runner"])
-            except KeyboardInterrupt:
-                sys.exit(130)
-"""
-
-
-def heed_interrupts() -> None:
-    """Restore the default action: a process started from a shell's background job ignores SIGINT."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "status", "from_step"), [(signal.SIGKILL, -signal.SIGKILL, 50), (signal.SIGINT, 130, 60)]
 )
-def test_a_killed_or_interrupted_run_continues(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: signal.Signals, status: int, from_step: int
-) -> None:
+def test_a_killed_or_interrupted_run_continues(tmp_path, monkeypatch, way, status, from_step):
     """The runner is killed, or gets Ctrl-C, in step 60, when one member has diverged. The others continue from the last
     check, or from step 60."""
     cells = [trial(seed=0), trial(seed=1, rate=1e200), trial(seed=2)]
-    log, script = tmp_path / "log.txt", tmp_path / "script.py"
-    script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
-    killed = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "store.sqlite"), *(json.dumps(asdict(cell)) for cell in cells)],
-        timeout=600,
-        check=False,
-        env=os.environ
-        | {
-            "PYTHONPATH": os.pathsep.join([str(FOLDER), *sys.path]),
-            "CHUNKS": str(log),
-            "STOP_AT": "60",
-            "STOP_WITH": way.name,
-        },
-        preexec_fn=heed_interrupts,
-    )
-    assert killed.returncode == status
+    log, lines = tmp_path / "log.txt", tmp_path / "cells.jsonl"
+    write_cells(lines, cells)
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.setenv("CHUNKS", str(log))
+    with monkeypatch.context() as first:
+        first.setenv("STOP_AT", "60")
+        first.setenv("STOP_WITH", way.name)
+        assert run_apart(tmp_path / "store.sqlite", lines, plugins=["kills_runner"]).wait(600) == status
     folder = tmp_path / "store.sqlite.checkpoints"
     assert [len(keys) for _, keys in headers_in(folder)] == [3]
 
-    monkeypatch.syspath_prepend(str(FOLDER))
-    monkeypatch.setenv("CHUNKS", str(log))
     with Store(tmp_path / "store.sqlite") as store:
         assert run_cells(cells, store, workers=1, plugins=["kills_runner"], command=["test"]).measured == 3
         stored = {(row["seed"], row["metric"], row["index"]): row["value"] for row in store.rows()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -20,9 +19,7 @@ from highway_bench.training.recipe import Recipe
 from tests.cells import on_digits
 
 
-def training(
-    items: int = 10, batch_size: int = 4, seed: int = 0, network: nn.Module | None = None, **recipe: Any
-) -> Training:
+def training(items=10, batch_size=4, seed=0, network=None, **recipe):
     source = torch.Generator().manual_seed(1)
     split = Split(torch.randn(items, 3, generator=source), torch.randint(0, 2, (items,), generator=source))
     torch.manual_seed(5)
@@ -46,17 +43,17 @@ def training(
         {"clip": 0.0},
     ],
 )
-def test_what_no_optimiser_can_use(options: dict[str, Any]) -> None:
+def test_what_no_optimiser_can_use(options):
     with pytest.raises(BadInput, match=next(iter(options))):
         Recipe(**options)
 
 
-def test_a_cells_recipe_holds_more_than_training() -> None:
+def test_a_cells_recipe_holds_more_than_training():
     one = on_digits(rate=0.5, steps=7, threshold=0.1, verdict=False)
     assert recipe_from(one) == Recipe(rate=0.5, steps=7)
 
 
-def test_batches_are_whole_shuffled_epochs() -> None:
+def test_batches_are_whole_shuffled_epochs():
     run = training(items=10, batch_size=4)
     epochs = [torch.cat([next(run.batches), next(run.batches)]) for _ in range(3)]
     for epoch in epochs:
@@ -66,8 +63,8 @@ def test_batches_are_whole_shuffled_epochs() -> None:
     assert not torch.equal(next(training(seed=3).batches), next(training(seed=4).batches))
 
 
-def test_layers_that_draw_numbers_follow_the_seed() -> None:
-    def losses(seed: int, state: int) -> list[float]:
+def test_layers_that_draw_numbers_follow_the_seed():
+    def losses(seed, state):
         torch.manual_seed(7)
         run = training(network=nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 2)), seed=seed, steps=4)
         torch.manual_seed(state)  # what happened in the process before
@@ -90,7 +87,7 @@ def test_layers_that_draw_numbers_follow_the_seed() -> None:
         ({"schedule": "exponential", "decay": 1.0}, [1] * 5),
     ],
 )
-def test_the_learning_rate_rises_and_falls(words: dict[str, Any], rates: list[float]) -> None:
+def test_the_learning_rate_rises_and_falls(words, rates):
     assert Recipe(rate=2.0, steps=4, **words).rates == pytest.approx([2 * rate for rate in rates])
 
 
@@ -104,18 +101,18 @@ class Exploding(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         self.calls += 1
-        y: Tensor = self.map(x)
+        y = self.map(x)
         return y if self.calls < 3 else y * math.nan
 
 
-def test_a_run_stops_soon_after_the_loss_is_lost() -> None:
+def test_a_run_stops_soon_after_the_loss_is_lost():
     run = training(network=Exploding(), steps=500)
     run.run()
     assert len(run.losses) == 25  # the first check for finite losses
     assert [math.isfinite(loss) for loss in run.history()] == [True, True, False]
 
 
-def test_losses() -> None:
+def test_losses():
     outputs = torch.randn(6, 5)
     classes = torch.tensor([0, 1, 2, 3, 4, 0])
     expected = -torch.log_softmax(outputs, -1)[torch.arange(6), classes].mean()
@@ -140,7 +137,7 @@ class GivenOutputs(nn.Module):
         return x * self.scale
 
 
-def test_evaluation_counts_every_item_once() -> None:
+def test_evaluation_counts_every_item_once():
     outputs = torch.eye(3)[torch.tensor([0, 1, 2, 0, 1])] * 9
     split = Split(outputs, torch.tensor([0, 1, 2, 0, 2]))
     whole, parts = (evaluate(GivenOutputs(), split, "class", batch_size=size) for size in (5, 2))  # a last batch of one
@@ -149,7 +146,7 @@ def test_evaluation_counts_every_item_once() -> None:
     assert evaluate(GivenOutputs(), split, "class", at_most=4).accuracy == 1.0
 
 
-def test_answers_to_tokens_are_over_those_asked_for() -> None:
+def test_answers_to_tokens_are_over_those_asked_for():
     outputs = torch.eye(3)[torch.tensor([[0, 1, 2], [2, 2, 2]])]
     split = Split(outputs, torch.tensor([[0, -100, 1], [-100, -100, 2]]))
     whole, parts = (evaluate(GivenOutputs(), split, "token", batch_size=size) for size in (2, 1))
@@ -159,13 +156,13 @@ def test_answers_to_tokens_are_over_those_asked_for() -> None:
     assert evaluate(GivenOutputs(), unasked, "token", batch_size=1).accuracy == 0.5
 
 
-def test_a_scalar_and_outputs_that_are_no_numbers_have_no_accuracy() -> None:
+def test_a_scalar_and_outputs_that_are_no_numbers_have_no_accuracy():
     assert evaluate(GivenOutputs(), Split(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0])), "scalar") == (2.0, None)
     lost = evaluate(GivenOutputs(), Split(torch.full((2, 3), math.nan), torch.tensor([0, 1])), "class")
     assert (math.isnan(lost.loss), lost.accuracy) == (True, None)
 
 
-def test_scalars_that_multiply_the_stream_train_at_a_hundredth_of_the_rate() -> None:
+def test_scalars_that_multiply_the_stream_train_at_a_hundredth_of_the_rate():
     network = build("x0-mix", "dense", width=4, depth=2, seed=1)
     groups = Recipe(optimiser="adamw", weight_decay=0.1).optimiser_for(network).param_groups
     by_share = {group["share"]: (group["weight_decay"], len(group["params"])) for group in groups}

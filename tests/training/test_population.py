@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 import torch
@@ -20,16 +18,16 @@ from highway_bench.training.recipe import Recipe
 from highway_bench.training.stacked import NotStackable, Stacked
 from tests.training.digits import training
 
-TRIALS: tuple[dict[str, Any], ...] = (
+TRIALS = (
     {"seed": 0, "rate": 0.1, "momentum": 0.9, "decay": 0.1},
     {"seed": 1, "rate": 0.02, "momentum": 0.5, "decay": 1.0, "weight_decay": 0.01},
     {"seed": 2, "rate": 0.3, "momentum": 0.0, "decay": 0.01, "weight_decay": 0.1},
 )
 
-COSINE: dict[str, Any] = {"schedule": "cosine", "warm_up": 10}
+COSINE = {"schedule": "cosine", "warm_up": 10}
 
 
-def assert_same(one: Training, other: Training, rtol: float = 1e-9) -> None:
+def assert_same(one, other, rtol=1e-9):
     """Two trainings are equal in losses, weights, buffers, rate and evaluations."""
     assert list(one.losses) == pytest.approx(list(other.losses), rel=rtol, nan_ok=True)
     assert one.rate == other.rate
@@ -41,7 +39,7 @@ def assert_same(one: Training, other: Training, rtol: float = 1e-9) -> None:
     ]
 
 
-def both_ways(members: Callable[[], Sequence[Training]]) -> list[tuple[Training, Training]]:
+def both_ways(members):
     """Each member, trained with the others and trained alone."""
     together, alone = members(), members()
     Population(together).run()
@@ -50,11 +48,11 @@ def both_ways(members: Callable[[], Sequence[Training]]) -> list[tuple[Training,
     return list(zip(together, alone, strict=True))
 
 
-def gentle(trial: dict[str, Any]) -> dict[str, Any]:
+def gentle(trial):
     return {**trial, "rate": 0.1 * trial["rate"]}
 
 
-MIXED: dict[str, list[dict[str, Any]]] = {
+MIXED = {
     "schedules": [
         {"optimiser": "adamw", "clip": 0.5, **gentle(trial), **schedule}
         for trial, schedule in zip(
@@ -74,7 +72,7 @@ MIXED: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", MIXED)
-def test_members_follow_their_own_recipes(name: str) -> None:
+def test_members_follow_their_own_recipes(name):
     for one, other in both_ways(lambda: [training(**words) for words in MIXED[name]]):
         assert_same(one, other)
 
@@ -82,7 +80,7 @@ def test_members_follow_their_own_recipes(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "word", "other"), [("clipped", "clip", None), ("epsilons", "epsilon_place", "inside")]
 )
-def test_clipping_and_the_place_of_epsilon_matter(name: str, word: str, other: Any) -> None:
+def test_clipping_and_the_place_of_epsilon_matter(name, word, other):
     """So that the test above can fail."""
     one, another = (training(**words) for words in (MIXED[name][0], {**MIXED[name][0], word: other}))
     one.run()
@@ -90,7 +88,7 @@ def test_clipping_and_the_place_of_epsilon_matter(name: str, word: str, other: A
     assert one.losses[-1] != pytest.approx(another.losses[-1], rel=1e-3)
 
 
-def test_the_place_of_epsilon_is_that_of_the_whole_population() -> None:
+def test_the_place_of_epsilon_is_that_of_the_whole_population():
     words = {"optimiser": "adam", "epsilon": 1e-2, "rate": 0.01}
     with pytest.raises(ValueError, match="epsilon"):
         Population([training(**words, epsilon_place=place) for place in ("inside", "outside")])
@@ -98,7 +96,7 @@ def test_the_place_of_epsilon_is_that_of_the_whole_population() -> None:
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
 @pytest.mark.parametrize("block", ["plain", "highway", "highway-free", "pre-norm", "post-norm", "x0-mix", "hc-dynamic"])
-def test_a_member_is_as_it_would_be_alone(block: str, optimiser: str) -> None:
+def test_a_member_is_as_it_would_be_alone(block, optimiser):
     trials = [gentle(trial) for trial in TRIALS] if optimiser == "adam" else TRIALS
     words = {"optimiser": optimiser, "depth": 2, "steps": 15}
     for one, other in both_ways(lambda: [training(block, **words, **trial) for trial in trials]):
@@ -108,7 +106,7 @@ def test_a_member_is_as_it_would_be_alone(block: str, optimiser: str) -> None:
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])
-def test_a_diverged_member_is_removed_and_does_not_affect_the_others(optimiser: str) -> None:
+def test_a_diverged_member_is_removed_and_does_not_affect_the_others(optimiser):
     trials = [gentle(trial) for trial in TRIALS]
     trials.insert(1, {"seed": 5, "rate": 1e200, "momentum": 0.9, "decay": 1.0})
     pairs = both_ways(lambda: [training("residual", optimiser=optimiser, steps=70, **trial) for trial in trials])
@@ -119,7 +117,7 @@ def test_a_diverged_member_is_removed_and_does_not_affect_the_others(optimiser: 
     assert not math.isfinite(pairs[1][0].losses[-1])
 
 
-def test_epochs_are_evaluated_and_last_batches_trained() -> None:
+def test_epochs_are_evaluated_and_last_batches_trained():
     words = {"batch_size": 400, "last_batch": "keep", "evaluated": True, "steps": 11}
     for one, other in both_ways(lambda: [training(**words, **trial) for trial in TRIALS]):
         assert len(one.epochs) == 11 // one.steps_per_epoch > 1
@@ -139,16 +137,16 @@ def test_epochs_are_evaluated_and_last_batches_trained() -> None:
         ("transformer", "copy", {"length": 4}),
     ],
 )
-def test_other_families_and_data(family: str, dataset: str, data: dict[str, Any]) -> None:
+def test_other_families_and_data(family, dataset, data):
     """Generated data depend on the seed, so they differ between members."""
-    words: dict[str, Any] = {"depth": 2, "batch_size": 4, "optimiser": "adam", "rate": 0.003, "steps": 6}
+    words = {"depth": 2, "batch_size": 4, "optimiser": "adam", "rate": 0.003, "steps": 6}
     for one, other in both_ways(
         lambda: [training("pre-norm", family, dataset=dataset, data=data, seed=seed, **words) for seed in range(2)]
     ):
         assert_same(one, other)
 
 
-def test_a_members_time_is_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_members_time_is_its_share(monkeypatch):
     ticks = iter(range(0, 1000, 100))  # each chunk of 20 steps lasts 100 s
     monkeypatch.setattr(population.time, "perf_counter", lambda: float(next(ticks)))
     members = [training(seed=seed, steps=20) for seed in range(5)]
@@ -173,7 +171,7 @@ class Unusual(nn.Module):
             self.mask = torch.rand(3)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.map(x)
+        y = self.map(x)
         if self.trait == "draw":
             return self.other(y) + torch.rand_like(y)
         if self.trait == "write" and self.training:
@@ -202,14 +200,14 @@ class Unusual(nn.Module):
         (Unusual("unused"), "gradient"),
     ],
 )
-def test_what_is_not_stacked(network: nn.Module, says: str) -> None:
+def test_what_is_not_stacked(network, says):
     before = {name: value.clone() for name, value in network.state_dict().items()}
     with pytest.raises(NotStackable, match=says):
         Population([plainly(network)])
     torch.testing.assert_close(network.state_dict(), before, rtol=0, atol=0)
 
 
-def test_networks_whose_modules_hold_other_numbers_are_not_stacked() -> None:
+def test_networks_whose_modules_hold_other_numbers_are_not_stacked():
     with pytest.raises(NotStackable, match="numbers"):
         Population([plainly(nn.LayerNorm(3, eps=eps)) for eps in (1e-5, 1e-3)])
     networks = [nn.Linear(3, 3) for _ in range(2)]
@@ -220,11 +218,11 @@ def test_networks_whose_modules_hold_other_numbers_are_not_stacked() -> None:
 
 
 @pytest.mark.parametrize("padding", [0, None])
-def test_an_embedding_with_padding_is_not_stacked(padding: int | None) -> None:
+def test_an_embedding_with_padding_is_not_stacked(padding):
     """Under vmap, the padding's row would be trained in every network except the first."""
     tokens = Split(torch.arange(18).reshape(9, 2) % 5, torch.arange(9) % 2)
 
-    def members() -> list[Training]:
+    def members():
         torch.manual_seed(1)
         return [
             plainly(
@@ -241,7 +239,7 @@ def test_an_embedding_with_padding_is_not_stacked(padding: int | None) -> None:
             Population(members())
 
 
-def test_constant_buffers_and_inactive_dropout_are_stacked() -> None:
+def test_constant_buffers_and_inactive_dropout_are_stacked():
     """Buffers may differ between members. A dropout with probability 0 draws no random numbers."""
     networks = [nn.Sequential(Unusual("nothing"), nn.Dropout(0.0), nn.LayerNorm(3)).double() for _ in range(2)]
     for index, network in enumerate(networks):
@@ -250,13 +248,13 @@ def test_constant_buffers_and_inactive_dropout_are_stacked() -> None:
         assert_same(one, other)
 
 
-def plainly(network: nn.Module, split: Split | None = None) -> Training:
+def plainly(network, split=None):
     split = split or Split(torch.eye(3).repeat(3, 1), torch.arange(9) % 2)
     return Training(network, split, "class", Recipe(steps=4), 4, 0)
 
 
-def test_a_full_device_is_not_taken_for_a_missing_batching_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+def test_a_full_device_is_not_taken_for_a_missing_batching_rule(monkeypatch):
+    def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(Stacked, "__call__", full)
@@ -266,7 +264,7 @@ def test_a_full_device_is_not_taken_for_a_missing_batching_rule(monkeypatch: pyt
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("words", [{"optimiser": "sgd"}, {"optimiser": "adam"}, {"optimiser": "adamw", **COSINE}])
-def test_a_graphed_step_equals_the_eager_one(words: dict[str, Any]) -> None:
+def test_a_graphed_step_equals_the_eager_one(words):
     """On a CUDA device the step is captured as a graph, and captured again when a member diverges."""
     words = {"steps": 70, "batch_size": 400, "last_batch": "keep", **words}
     trials = [*map(gentle, TRIALS), {"seed": 5, "rate": 1e200}]
@@ -279,10 +277,10 @@ def test_a_graphed_step_equals_the_eager_one(words: dict[str, Any]) -> None:
         assert list(one.losses) == pytest.approx(list(other.losses), rel=1e-7, nan_ok=True)
 
 
-def test_a_member_says_which_operators_are_not_repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_says_which_operators_are_not_repeatable(monkeypatch):
     @contextmanager
-    def lacking(device: torch.device) -> Iterator[set[str]]:
-        names: set[str] = set()
+    def lacking(device):
+        names = set()
         yield names
         names.add(f"some on {device}")
 

@@ -1,12 +1,8 @@
 """Stopping: SIGTERM is deferred until a step has ended."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from typing import NoReturn
 
 import pytest
 
@@ -17,27 +13,27 @@ class Ended(Exception):
     """Represents the end of the process."""
 
 
-def end(*_: object) -> NoReturn:
+def end(*_):
     raise Ended
 
 
 @pytest.fixture
-def handled() -> Iterator[Callable[[object], None]]:
+def handled():
     """Sets the handler of SIGTERM for this test."""
     before = signal.getsignal(signal.SIGTERM)
-    yield lambda handler: signal.signal(signal.SIGTERM, handler)  # type: ignore[arg-type,return-value]
+    yield lambda handler: signal.signal(signal.SIGTERM, handler)
     signal.signal(signal.SIGTERM, before)
 
 
-def terminate() -> None:
+def terminate():
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_a_signal_is_deferred_and_reported(handled: Callable[[object], None]) -> None:
+def test_a_signal_is_deferred_and_reported(handled):
     handled(end)
     steps = []
 
-    def work() -> None:
+    def work():
         with deferred_sigterm() as should_stop:
             while not should_stop():
                 terminate()
@@ -49,24 +45,24 @@ def test_a_signal_is_deferred_and_reported(handled: Callable[[object], None]) ->
     assert steps == ["ended"]
 
 
-def test_a_signal_that_does_not_end_the_process_raises_system_exit(handled: Callable[[object], None]) -> None:
+def test_a_signal_that_does_not_end_the_process_raises_system_exit(handled):
     handled(signal.SIG_IGN)
     with pytest.raises(SystemExit, match="143"), deferred_sigterm():
         terminate()
 
 
-def test_without_a_signal_the_handler_is_restored(handled: Callable[[object], None]) -> None:
+def test_without_a_signal_the_handler_is_restored(handled):
     handled(end)
     with deferred_sigterm() as should_stop:
         assert not should_stop()
     assert signal.getsignal(signal.SIGTERM) is end
 
 
-def test_only_the_main_thread_can_defer_it(handled: Callable[[object], None]) -> None:
+def test_only_the_main_thread_can_defer_it(handled):
     handled(end)
     seen = []
 
-    def elsewhere() -> None:
+    def elsewhere():
         with deferred_sigterm() as should_stop:
             seen.append((should_stop(), signal.getsignal(signal.SIGTERM)))
 

@@ -1,9 +1,5 @@
 """Parameters that are complex, frozen or without a gradient: each step is that of ``torch.optim``."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -18,7 +14,7 @@ from highway_bench.training.stacked import NotStackable
 from tests import unusual_layers
 
 WIDTH, STEPS = 4, 10
-OPTIMISERS: tuple[dict[str, Any], ...] = (
+OPTIMISERS = (
     {"optimiser": "sgd", "rate": 0.1, "weight_decay": 0.1},
     {"optimiser": "sgd", "rate": 0.1, "momentum": 0.0, "clip": 0.1},
     {"optimiser": "adam", "rate": 0.01, "weight_decay": 0.1, "clip": 0.1},
@@ -27,17 +23,17 @@ OPTIMISERS: tuple[dict[str, Any], ...] = (
 )
 
 
-def training(layer: str, seed: int = 0, steps: int = STEPS, **recipe: Any) -> Training:
+def training(layer, seed=0, steps=STEPS, **recipe):
     """The training of stem, one unusual layer and head in float64, on batches of two items."""
     torch.manual_seed(seed)
-    inner: nn.Module = getattr(unusual_layers, layer)(WIDTH)
+    inner = getattr(unusual_layers, layer)(WIDTH)
     network = cast(nn.Sequential(nn.Linear(3, WIDTH), inner, nn.Linear(WIDTH, 2)), torch.float64)
     source = torch.Generator().manual_seed(1)
     split = Split(torch.randn(12, 3, generator=source), torch.randint(0, 2, (12,), generator=source))
     return Training(network, split, "class", Recipe(steps=steps, **recipe), 2, seed)
 
 
-def torchs_optimiser(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+def torchs_optimiser(network, recipe):
     """torch's own optimiser of ``recipe`` for all that is not frozen, in its plainest form."""
     trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
     groups = [
@@ -50,7 +46,7 @@ def torchs_optimiser(network: nn.Module, recipe: Recipe) -> torch.optim.Optimize
     return make(groups, lr=recipe.rate, betas=BETAS, eps=recipe.epsilon, foreach=False)
 
 
-def slots_of(optimiser: torch.optim.Optimizer, network: nn.Module) -> dict[str, Tensor]:
+def slots_of(optimiser, network):
     """Copies of the optimiser's states, by parameter and slot."""
     return {
         f"{name} {slot}": value.clone().double() if slot == "step" else value.clone()
@@ -62,7 +58,7 @@ def slots_of(optimiser: torch.optim.Optimizer, network: nn.Module) -> dict[str, 
 
 @pytest.mark.parametrize("recipe", OPTIMISERS, ids=str)
 @pytest.mark.parametrize("layer", ["choosy", "late", "experts", "low_rank", "complex_filter", "spectral"])
-def test_ten_steps_are_those_of_torch(layer: str, recipe: dict[str, Any]) -> None:
+def test_ten_steps_are_those_of_torch(layer, recipe):
     run, reference = training(layer, **recipe), training(layer, **recipe)
     network, words = reference.network, reference.recipe
     torchs = torchs_optimiser(network, words)
@@ -92,7 +88,7 @@ def test_ten_steps_are_those_of_torch(layer: str, recipe: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("recipe", OPTIMISERS, ids=str)
-def test_frozen_parts_stay_in_a_population(recipe: dict[str, Any]) -> None:
+def test_frozen_parts_stay_in_a_population(recipe):
     together, alone = ([training("low_rank", seed, **recipe) for seed in range(2)] for _ in range(2))
     Population(together).run()
     for one, other in zip(together, alone, strict=True):
@@ -110,12 +106,12 @@ def test_frozen_parts_stay_in_a_population(recipe: dict[str, Any]) -> None:
         ("normed_classic", "weight"),
     ],
 )
-def test_what_is_not_stacked(layer: str, says: str) -> None:
+def test_what_is_not_stacked(layer, says):
     with pytest.raises(NotStackable, match=says):
         Population([training(layer, seed) for seed in range(2)])
 
 
-def test_a_population_ends_with_a_step_that_leaves_out_a_parameter() -> None:
+def test_a_population_ends_with_a_step_that_leaves_out_a_parameter():
     """What the layer calls is not known before."""
     members = [training("choosy", seed) for seed in range(2)]
     for member in members:

@@ -16,8 +16,7 @@ class GatedConvolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         past = functional.pad(x.transpose(1, 2), (2, 0))
-        y: Tensor = self.gate(self.filter(past).transpose(1, 2), x)
-        return y
+        return self.gate(self.filter(past).transpose(1, 2), x)
 
 
 layer = GatedConvolution
