@@ -25,6 +25,7 @@ SUM = Connection("residual", "depth-aware")
 ABOUT = {
     "layer": "m:f",
     "depth": 48,
+    "usual_steps": 600,
     "joins": 96,  # of two modules a layer
     "width": 8,
     "minutes": 10,

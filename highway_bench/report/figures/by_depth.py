@@ -72,7 +72,7 @@ def draw_success(axes: Axes, rungs: pd.DataFrame, style: Style) -> None:
     for at, k, n in zip(depth, rungs["k"], rungs["n"], strict=True):
         axes.text(at, -0.14, f"{k}/{n}", ha="center", va="top", fontsize=6.5, rotation=90)
     axes.set_ylim(-0.6, 1.06)
-    axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
+    axes.set_yticks([0, 0.5, TRAINABLE], ["0", "0.5", f"{TRAINABLE:g}"])
     left, right = axes.get_xlim() if axes.get_xscale() == "log" else (depth.min(), depth.max())
     axes.set_xlim(min(left, depth.min() / 1.8), max(right, depth.max() * 1.5))
     log_axis(axes, "x", at=sorted(set(depth)))

@@ -11,6 +11,7 @@ import torch
 from highway_bench.blocks import blocks
 from highway_bench.blocks.base import PUBLISHED
 from highway_bench.families.seeding import seeded
+from highway_bench.plan.settings import DENSE, LANGUAGE
 from highway_bench.provenance.free_memory import gib
 from highway_bench.report.format import listed, three
 from highway_bench.studies.advice.before_training import Fit
@@ -23,13 +24,14 @@ SCALED_BRANCH: Final = "last map ÷ √L"
 
 def about(request: AdviceRequest, fitted: Fit) -> dict[str, Any]:
     """The request in plain values, with the ``joins`` (connections, L) of a network, and the ``bytes`` of a training
-    step of pre-norm."""
+    step of pre-norm; ``usual_steps`` are those with which ``decide`` trains on such data."""
     same = ("depth", "width", "batch_size", "minutes", "loss", "optimiser", "chance_loss", "device", "repetition")
     return {
         "layer": request.family.name,
         "kind": request.family.kind,
         "joins": request.depth * len(request.family.sublayers),
         "data": str(request.data),
+        "usual_steps": (LANGUAGE if request.data.dataset.target_kind == "token" else DENSE).recipe["steps"],
         **{name: getattr(request, name) for name in same},
         **fitted._asdict(),
     }

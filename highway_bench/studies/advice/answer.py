@@ -181,9 +181,10 @@ class Advice(ShowsTables):
                     f"No connection to take at depth {depth}: {listed(lost)} diverged or failed at a seed, and no "
                     f"other finalist learns within {steps:,} steps."
                 )
+            minutes = math.ceil(self.about["minutes"] * max(2, self.about["usual_steps"] / steps))
             return (
-                f"No connection that was tried learns at depth {depth} within {steps:,} steps: more --minutes, or "
-                "fewer connections (--block), give more steps."
+                f"No connection that was tried learns at depth {depth} within {steps:,} steps: try "
+                f"--minutes {minutes}, or fewer connections (--block)."
             )
         if len(self.finalists) < 2:
             alone = sum(one.steps > 0 for one in self.results) < 2
