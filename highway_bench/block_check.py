@@ -208,15 +208,13 @@ def takes_other_sizes(subject: Subject) -> None:
     """One network runs at an odd multiple of the least width, with another batch, and sequences of another length."""
     step = subject.spec.step(subject.family)
     width = subject.family.nearest_width(step * (WIDTH // step + 1 | 1))
-    stack = subject.stack(width=width)
     try:
+        stack = subject.stack(width=width)
         stack(subject.example(width=width))
         if not subject.own:
             stack(subject.family.example(OTHER_BATCH, width, seq_len=OTHER_STEPS)).sum().backward()
     except USER_ERRORS as error:
-        raise ContractBroken(
-            f"width {width}, batch {OTHER_BATCH}: use the sizes of x, or declare width_step: {words_of(error)}"
-        ) from None
+        raise ContractBroken(f"width {width}: use the sizes of x, or declare width_step: {words_of(error)}") from None
 
 
 def changes_dimension(subject: Subject) -> str | None:

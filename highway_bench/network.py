@@ -144,7 +144,7 @@ def build(
     if isinstance(dataset, str):
         dataset = make_dataset(dataset)
     if not isinstance(dataset, DataSet | None):
-        raise BadInput(f"dataset must be the name of a data set, not {dataset!r}: hb.run and hb.advise take data")
+        raise BadInput(f"dataset must be a data set's name, not a {type(dataset).__name__}; hb.run takes data")
     options, layers = started(spec, layers, block_options, start)
     all_stages = [Stage(*stage) for stage in stages]
     for stage in all_stages:  # before the seed is set: the check may run a user's factory, which may draw numbers

@@ -129,6 +129,15 @@ class NoBranchInEvaluation(Sound):
         return self.carry(x) + self.transform(x) * (1.0 if self.training else 0.0)
 
 
+class OneBranchInEvaluation(Sound):
+    def __init__(self, site):
+        super().__init__(site)
+        self.first = site.layer == 0
+
+    def forward(self, x):
+        return self.carry(x) + self.transform(x) * (1.0 if self.training or self.first else 0.0)
+
+
 class Drops(Sound):
     """Leaves out branches at random, in evaluation too."""
 
@@ -244,13 +253,14 @@ FAULTS = [  # a block, the checks that it breaks, and what is said of it
     (DetachesTheNormed, {"passes gradients"}, "do not detach its input"),
     (ZeroInEvaluation, {"evaluates"}, "in evaluation the output does not depend on the input"),
     (NoBranchInEvaluation, {"evaluates"}, "in evaluation the output does not depend on H"),
+    (OneBranchInEvaluation, {"evaluates"}, "in evaluation the output does not depend on H"),
     (
         MeansFeaturesByAxisOne,
         {"finds the features"},
         "of sequences; use site.family.feature_axis",
     ),
     (MeansFeaturesByTheLastAxis, {"finds the features"}, "features of sequences and positions of images"),
-    (SwapsHalves, {"takes other sizes"}, "width 9, batch 3: use the sizes of x, or declare width_step: raised"),
+    (SwapsHalves, {"takes other sizes"}, "width 9: use the sizes of x, or declare width_step: raised"),
     (NormOfTheWrongWidth, {"changes dimension"}, "use site.in_width before H"),
     (ForgetsToCarry, {"changes dimension"}, "site.family.carry(site) on x: raised RuntimeError"),
     (Drops, {"is deterministic", "batches"}, "evaluation draws random numbers; draw where self.training is true"),

@@ -222,8 +222,9 @@ def register_block(name: str, **about: Any) -> Callable[[B], B]:
     """
 
     def register(cls: B) -> B:
-        if not issubclass(cls, Block):
-            raise BadInput(f"block {name!r}: {cls.__name__} must be a subclass of highway_bench.Block")
+        given: Any = cls  # of whoever decorates without types
+        if not (isinstance(given, type) and issubclass(given, Block)):
+            raise BadInput(f"block {name!r} must be a subclass of highway_bench.Block, not {given!r}")
         lacking = [word for word in ("equation", "source", "summary") if word not in about]
         if lacking:
             raise BadInput(f"block {name!r} needs {', '.join(lacking)}, in its decorator")

@@ -66,11 +66,9 @@ def preflight(cells: Iterable[Cell], plugins: Sequence[str] = ()) -> None:
         fault = chosen[0], death(code)[1]
     if fault is not None:
         cell, message = fault
-        spec = blocks.get(cell.block)
-        if spec.group == "own" and cell.block != baseline().name:  # plain ran before it
-            raise BadInput(f"block {cell.block!r} fails in family {cell.family!r}: {sizes_of(cell)}: {message}")
         place = place_of(factory_of(cell))
-        raise BadInput(f"family {cell.family!r} cannot be measured: {sizes_of(cell)}: {message} (layer: {place})")
+        which = "family" if blocks.get(cell.block).group != "own" else f"block {cell.block!r} in family"
+        raise BadInput(f"{which} {cell.family!r} cannot be measured: {sizes_of(cell)}: {message} (layer: {place})")
     _passed.update((cell, factory_of(cell)) for cell in chosen)
 
 

@@ -108,7 +108,9 @@ class OwnFamily(Family):
         return positions if seq_len or self._takes(self.traits.width, positions) else self.traits.positions
 
     def nearest_length(self, length: int) -> int:
-        return length if self._takes(self.traits.width, (length,)) else self.traits.positions[0]
+        known = (length, *(one for (one,) in POSITIONS["sequence"]), *self.traits.positions)
+        every = sorted(known, key=lambda one: abs(one - length))
+        return next((one for one in every if self._takes(self.traits.width, (one,))), length)
 
     def width_fault(self, width: int) -> str | None:
         """Why the layer takes no input of ``width``; ``None`` where it does."""
@@ -130,7 +132,9 @@ class OwnFamily(Family):
         fault = input_fault(self.factory, self.name, self.kind, width, tuple(positions))
         if fault is None:
             return None
-        sizes = [one for one in POSITIONS[self.kind] if self._takes(width, one)]
+        sizes = [
+            one for one in dict.fromkeys((self.traits.positions, *POSITIONS[self.kind])) if self._takes(width, one)
+        ]
         return f"{fault}; it takes {', '.join('×'.join(map(str, one)) for one in sizes)}" if sizes else fault
 
     def _takes(self, width: int, positions: Positions) -> bool:
@@ -307,6 +311,8 @@ def as_family(given: AnyLayer, **options: Any) -> Family:
     if not isinstance(given, Family):
         check_options(name_of(given), options)
         return family(given, **options)
+    if isinstance(given, OwnFamily):
+        check_options(given.name, options)
     if isinstance(given, OwnFamily) and (options or given.name.startswith(f"{MAIN}:")):
         name = given.name.partition(":")[2].rpartition("-")[0]
         own = name if given.name.startswith(f"{MAIN}:") and name != name_of(given.factory) else None
@@ -322,7 +328,7 @@ def check_options(name: str, options: Iterable[str]) -> None:
     if unknown:
         raise BadInput(
             f"family {name!r} takes the options {', '.join(OPTIONS)}, not {', '.join(unknown)}; a function binds those "
-            f"of the layer itself: lambda width: {name.rpartition(':')[2]}(width, {unknown[0]}=…)"
+            f"of the layer itself: lambda width: Layer(width, {unknown[0]}=…)"
         )
 
 

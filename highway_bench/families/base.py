@@ -163,8 +163,7 @@ class Family(ABC):
 
     def small_example(self, batch: int, width: int, *, generator: torch.Generator | None = None) -> Tensor:
         """An example of few positions, on which a stack is tried."""
-        length = self.nearest_length(FEW_STEPS) if self.kind == "sequence" else None
-        return self.example(batch, width, seq_len=length, generator=generator)
+        return self.example(batch, width, seq_len=FEW_STEPS, generator=generator)
 
     def norm(self, features: int) -> nn.Module:
         """A norm over the features, and the pixels of an image, with gain and bias: 2 × ``features`` parameters."""

@@ -42,7 +42,7 @@ POSITIONS: dict[Kind, tuple[Positions, ...]] = {  # and some few lengths, or few
     "sequence": ((5,), (8,), (16,), (32,), (64,)),
     "image": ((7, 7), (8, 8), (14, 14), (16, 16), (28, 28), (32, 32)),
 }
-FIXED = tuple((length,) for length in (*range(1, 65), 100, 128, 196, 197, 256, 257, 512, 1024))
+FIXED = tuple((length,) for length in (*range(1, 64), 100, 128, 196, 197, 256, 257, 512, 1024))
 """Lengths that are tried last: those of layers that take one length alone, as a mixer over positions does."""
 
 

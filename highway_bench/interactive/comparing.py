@@ -14,7 +14,8 @@ from highway_bench.frames.rows import groups, without_start
 from highway_bench.interactive.measured import NAMES, MeasuredRows
 from highway_bench.measure.paired import BETTER, EQUAL, UNDECIDED, WORSE
 from highway_bench.measure.paired import compare as judge
-from highway_bench.report.choice.columns import EQUAL_BITS, EQUAL_SHARE
+from highway_bench.report.choice.columns import EQUAL_BITS
+from highway_bench.report.choice.table import LOG_EQUAL
 from highway_bench.results.schema import OUTCOMES
 
 SAME: Final = (
@@ -32,7 +33,8 @@ VERSION: Final = re.compile(r"^(__main__:\S*)-[0-9a-f]{6}\b")
 def compare(before: MeasuredRows | Source, after: MeasuredRows | Source) -> pd.DataFrame:
     """What of ``before`` is other in ``after``: results of ``hb.run``, or stores. One row per setting and metric.
 
-    ``ratio`` is after over before with its interval, and ``word`` the judgement: better, worse, equal or undecided.
+    ``ratio`` is after over before with its interval, and ``word`` the judgement: better, worse, equal (its interval is
+    within ± 2 %, or ± 0.01 bits) or undecided.
     Losses are compared over the seeds that both have, by paired differences of their logarithms; step times as ratios
     to torch's own layers, timed in turn; bytes and counts exactly. Versions of one cell's layer are one family.
 
@@ -65,7 +67,7 @@ def _ratio(metric: str, before: pd.DataFrame, after: pd.DataFrame) -> dict[str, 
         logs = {name: _logs(part) for name, part in (("before", before), ("after", after))}
         if not logs["before"].keys() & logs["after"].keys():
             return None
-        equal = EQUAL_BITS / before["value"].mean() if metric == "test_bits" else math.log1p(EQUAL_SHARE)
+        equal = EQUAL_BITS / before["value"].mean() if metric == "test_bits" else LOG_EQUAL
         found = judge(logs, "before", equal_within=equal)["after"]
         interval = {"ratio": found.difference.value, "low": found.difference.low, "high": found.difference.high}
         ratios = {name: math.exp(value) for name, value in interval.items()}

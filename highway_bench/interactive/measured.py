@@ -22,7 +22,6 @@ from highway_bench.measure.statistics import log10_interval
 from highway_bench.network import build
 from highway_bench.plan.selection import AnyBlock, AnyFamily, OneOrMore, Selection
 from highway_bench.report.format import counted
-from highway_bench.results.schema import FAILURES, Status
 from highway_bench.tasks.from_cell import cell_dataset
 
 LINES: Final = 30
@@ -94,7 +93,7 @@ class MeasuredRows(ShowsTables):
 
     def curves(self) -> pd.DataFrame:
         """The training losses: one row per run and step, every seed and every point that is stored. A block has its
-        start in its name where the results have several."""
+        options in its name, and its start where the results have several."""
         rows = self.rows
         rows = rows[rows["task"].eq("trainability") & rows["metric"].eq("loss") & rows["axis_name"].eq("step")]
         labels = self.results.rows.drop_duplicates("digest").set_index("digest")["label"]
@@ -242,12 +241,11 @@ class MeasuredRows(ShowsTables):
     def headlines(self) -> list[str]:
         cells, rows = self.stored["digest"].nunique(), len(self.stored)
         counts = f"{counted(cells, 'cell')}, {rows:,} rows{f'; {self.note}' if self.note else ''}"
-        lost = self.stored[self.stored["status"].isin(FAILURES) | self.stored["status"].eq(Status.SKIPPED)]
-        why = lost.drop_duplicates("digest").groupby(["status", "message"], observed=True).size().reset_index(name="n")
-        return [
-            counts,
-            *(f"{counted(row['n'], 'cell')} {row['status']}: {row['message']}" for row in rows_of(why.head(FEW))),
-        ]
+        if self.stored.empty:
+            return [counts]
+        why = self.results.failures().groupby(["status", "message"], sort=False)["cells"].sum().reset_index()
+        lines = [f"{counted(one['cells'], 'cell')} {one['status']}: {one['message']}" for one in rows_of(why.head(FEW))]
+        return [counts, *lines, *([f"and {counted(len(why) - FEW, 'other reason')}"] if len(why) > FEW else [])]
 
     def _table(self, name: str) -> pd.DataFrame:
         """A table of ``results`` with the columns that users see."""

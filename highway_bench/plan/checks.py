@@ -19,6 +19,7 @@ from highway_bench.plan.expand import (
     grid_families,
     grid_family_names,
     is_pattern,
+    own_families,
     recipe_words,
     refusal,
 )
@@ -88,8 +89,8 @@ def check_block_and_family_options(grids: Sequence[Grid], selection: Selection) 
             having = [name for name in refused if ":" not in name and option in families.get(name).options]
             if having or len(refused) == 1:
                 raise next(error for name, error in refused.items() if error and (not having or name in having))
-            own = "; a function binds that of your own layer: lambda width: Layer(width, heads=4)"
-            raise BadInput(f"no chosen family has the option {option}{own if selection.family else ''}")
+            own = f"; a function binds that of a layer of your own: lambda width: Layer(width, {option}=…)"
+            raise BadInput(f"no chosen family has the option {option}{own if own_families(selection) else ''}")
 
 
 def check_recipe(grids: Sequence[Grid], selection: Selection) -> None:

@@ -64,8 +64,9 @@ def expand(grid: Grid, selection: Selection, trained: dict[tuple[str, str], Any]
             threads=selection.threads or grid.threads or cores() if task.alone else 1,
         )
         template = pinned(template)
-        names = [name for name in options if joins(name, family) or name in selection.block]
-        lengths = wanted_lengths(grid, family, selection)
+        named = {name for name in selection.block if name in blocks and blocks.get(name).refusal(family) is None}
+        names = [name for name in options if joins(name, family) or name in named]
+        lengths = dict.fromkeys(wanted_lengths(grid, family, selection))
         nominal_widths = [family.nearest_width(one) for one in wanted_widths(grid, selection, family)]
         widths = {}  # by sequence length, nominal width and block
         for seq_len in lengths:
@@ -122,8 +123,8 @@ def repeated(cell: Cell, family: Family, selection: Selection) -> Iterator[Cell]
         yield cell
 
 
-SHORTEST: Final = 10
-"""Steps of a training for one of its warm-up, at least."""
+STEPS_PER_WARM_UP: Final = 10
+"""A warm-up is at most a tenth of the steps that a selection names."""
 
 OF_ONE = {"optimiser", "rate", "rates"}  # words of a recipe that mean something for one optimiser and data set alone
 
@@ -150,7 +151,7 @@ def wanted_lengths(grid: Grid, family: Family, selection: Selection) -> Sequence
         return (None,)
     if grid.dataset or selection.seq_len:
         return grid.seq_lens
-    return tuple(dict.fromkeys(length and family.nearest_length(length) for length in grid.seq_lens))
+    return [length and family.nearest_length(length) for length in grid.seq_lens]
 
 
 def given_sizes(grid: Grid, selection: Selection) -> list[tuple[Family, int | None]]:
@@ -217,7 +218,7 @@ def overridden(grid: Grid, selection: Selection) -> Grid:
     own = {word: value for word, value in grid.recipe.items() if dataset == grid.dataset or word != "dataset"}
     recipe = with_rate({word: value for word, value in selection.recipe.items() if word in words}, grid, words)
     if "warm_up" in own and "steps" in recipe:
-        own["warm_up"] = min(own["warm_up"], recipe["steps"] // SHORTEST)
+        own["warm_up"] = min(own["warm_up"], recipe["steps"] // STEPS_PER_WARM_UP)
     changes: dict[str, Any] = {
         "depths": selection.depth or None,
         "seq_lens": (selection.seq_len or None) if has_length else (None,),

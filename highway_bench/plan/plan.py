@@ -30,6 +30,7 @@ from highway_bench.plan.expand import (
     given_sizes,
     grid_blocks,
     grid_families,
+    wanted_lengths,
     wanted_widths,
     without_depth_aware,
 )
@@ -276,6 +277,9 @@ def remarks_on(grids: Sequence[Grid], selection: Selection) -> tuple[str, ...]:
                 nearest = family.nearest_width(width)
                 if nearest != width:
                     said[f"{family.name}: it does not take width {width}, and is measured at {nearest}"] = None
+            for length, taken in zip(grid.seq_lens, wanted_lengths(grid, family, selection), strict=False):
+                if taken != length and family.kind == "sequence":
+                    said[f"{family.name}: it does not take {length} steps, and is measured at {taken}"] = None
     skipped = (f"{name} is left out of {', '.join(names)}: {why}" for (name, why), names in left_out.items())
     return (*said, *skipped)
 

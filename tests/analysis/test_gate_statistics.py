@@ -37,6 +37,11 @@ def test_shares_of_hand_made_gates():
     assert activity.class_spread() is None
 
 
+def test_a_gate_is_open_above_one_half():
+    activity = met(torch.tensor([[0.45, 0.55]]).expand(4, 2).unsqueeze(1))
+    assert activity.open_on_average() == 1 / 2
+
+
 def test_class_means_do_not_hang_on_the_batches():
     classes = torch.tensor([2, 0, 0, 2, 0, 2, 2])  # class 1 is never met, and counts for nothing
     gates = torch.where(classes == 0, 0.2, 0.8).reshape(-1, 1, 1).expand(-1, 5, 3)

@@ -16,31 +16,27 @@ FILES = [*sorted((ROOT / "tests" / "blocks" / "authors").glob("*.py")), ROOT / "
 FILES += [ROOT / "examples" / "stochastic_depth.py"]
 
 
-@pytest.fixture
-def block(request):
-    """The block of a file, which is registered until the test ends."""
-    path = request.param
-    load_plugins([str(path)])
-    name = path.stem.replace("_", "-")
-    yield name
-    blocks.unregister(name)
-    sys.modules.pop(path.stem)
+NAMES = [path.stem.replace("_", "-") for path in FILES]
 
 
-def of(*names):
-    chosen = [path for path in FILES if path.stem in names or not names]
-    return pytest.mark.parametrize("block", chosen, ids=lambda path: path.stem, indirect=True)
+@pytest.fixture(scope="module", autouse=True)
+def authors():
+    """The blocks of the files, registered until the last test. A second import would stop older versions' compiler."""
+    load_plugins(list(map(str, FILES)))
+    yield
+    for path, name in zip(FILES, NAMES, strict=True):
+        blocks.unregister(name)
+        sys.modules.pop(path.stem)
 
 
-@of()
+@pytest.mark.parametrize("block", NAMES)
 @pytest.mark.parametrize("family", ["dense", "bilstm", "conv-pair", "transformer"])
 def test_it_meets_the_contract(block, family):
     assert [one for one in check_block(block, in_families=[family]) if one.problem] == []
 
 
-@of("reversible")
-def test_inputs_follow_from_outputs(block):
-    net = build(block, "conv", width=6, depth=3, seed=0).double()
+def test_inputs_follow_from_outputs():
+    net = build("reversible", "conv", width=6, depth=3, seed=0).double()
     x = torch.randn(2, 6, 5, 5, dtype=torch.float64)
     first, second = net(x).chunk(2, 1)
     for join in reversed(net.joins):
@@ -48,25 +44,22 @@ def test_inputs_follow_from_outputs(block):
     torch.testing.assert_close(torch.cat((first, second), 1), x)
 
 
-@of("stochastic_depth")
-def test_evaluation_is_the_mean_of_training(block):
-    net = build(block, "dense", width=4, depth=1, seed=0)
+def test_evaluation_is_the_mean_of_training():
+    net = build("stochastic-depth", "dense", width=4, depth=1, seed=0)
     x = torch.randn(1, 4).expand(20_000, 4)
     torch.testing.assert_close(net(x).mean(0), net.eval()(x)[0], rtol=0.05, atol=0.02)
 
 
-@of("two_layer_shortcut")
-def test_a_shortcut_spans_two_layers(block):
-    net = build(block, "dense", width=4, depth=3, seed=0)
+def test_a_shortcut_spans_two_layers():
+    net = build("two-layer-shortcut", "dense", width=4, depth=3, seed=0)
     first, second, third = (join.transform for join in net.joins)
     x = torch.randn(5, 4)
     y = x + second(first(x))
     torch.testing.assert_close(net(x), y + third(y))
 
 
-@of("mean_gate")
-def test_all_positions_have_one_gate(block):
-    net = build(block, "attention", width=4, depth=1, seed=0)
+def test_all_positions_have_one_gate():
+    net = build("mean-gate", "attention", width=4, depth=1, seed=0)
     x = torch.randn(2, 5, 4)
     h, t = net.joins[0].maps(x)
     gate = (net(x) - x) / (h - x)

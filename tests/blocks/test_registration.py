@@ -2,7 +2,7 @@
 
 import pytest
 
-from highway_bench.blocks import blocks, register_variant
+from highway_bench.blocks import blocks, register_block, register_variant
 from highway_bench.blocks.highway import Highway
 from highway_bench.blocks.plain import Plain
 from highway_bench.declared import declared
@@ -41,6 +41,16 @@ def test_options_that_a_block_lacks_are_refused():
     assert "highway-odd" not in blocks
     with pytest.raises(BadInput, match="gate_bias"):
         build("plain", "dense", width=4, depth=1, block_options={"gate_bias": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("thing", "about", "says"),
+    [(len, {}, "subclass"), (dict, {}, "subclass"), (Plain, {"equation": "y"}, "source, summary")],
+)
+def test_what_cannot_be_registered(thing, about, says):
+    with pytest.raises(BadInput, match=says):
+        register_block("odd", **about)(thing)
+    assert "odd" not in blocks
 
 
 def test_groups_are_read_from_the_source():

@@ -115,7 +115,7 @@ def test_broken_contract(here, invoke):
     assert done.exit_code == 1
     assert done.stdout.count("trains everything") == 1
     assert "mlp, conv-pair" in done.stdout
-    assert done.stderr.startswith("highway-bench: bad-gate fails: faults ")
+    assert done.stderr.startswith("highway-bench: bad-gate has ")
     assert done.stderr.count("\n") == 1
 
 

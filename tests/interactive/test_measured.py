@@ -182,6 +182,15 @@ def test_compare(results):
     assert set(table.loc[table["task"] == "memory", "word"]) == {"equal"}
     with pytest.raises(NothingMeasured):
         hb.compare(results, changed.assign(depth=9))
+    assert set(hb.compare(results, results).query("task == 'trainability'")["word"]) == {"equal"}
+
+
+def test_a_result_says_why_cells_failed_and_tells_starts_apart(results):
+    rows = results.stored.assign(status="failed", message="out of luck")
+    assert any("failed: out of luck" in line for line in hb.MeasuredRows(rows, results.runs).headlines())
+    other = results.stored.assign(start="depth-aware", digest="other " + results.stored["digest"].astype(str))
+    both = hb.MeasuredRows(pd.concat([results.stored, other]), results.runs)
+    assert set(both.curves()["block"]) == set(both.success()["block"])
 
 
 def test_versions_of_a_cells_layer_are_one_family(results):

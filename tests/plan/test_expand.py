@@ -238,6 +238,31 @@ def sequence(width):
 """
 
 
+MIXER = """
+from torch import nn
+class Mixer(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.map = nn.Linear(6, 6)
+    def forward(self, x):
+        return self.map(x.transpose(1, 2)).transpose(1, 2)
+"""
+
+
+def test_a_layer_of_one_length_is_measured_at_that(module_of):
+    name = f"{module_of(MIXER)}:Mixer"
+    assert make_family(name).example_positions() == (6,)
+    plan = Plan.of("standard", Selection.of("throughput", family=name))
+    assert values(plan.cells, "seq_len") == {None, 6}
+    assert any("14 steps, and is measured at 6" in remark for remark in plan.remarks)
+    assert values(cells("standard", task=["throughput"], family=[name], seq_len=[8]), "seq_len") == {8}  # as asked
+
+
+def test_fewer_steps_have_a_shorter_warm_up():
+    found = cells("standard", task=["trainability"], family=["bilstm"], recipe={"steps": 20})
+    assert {cell.recipe.get("warm_up", 2) for cell in found} == {2}
+
+
 OF_ALL_FAMILIES = ("smoke", "standard")
 
 

@@ -48,6 +48,7 @@ def test_arrays_and_mappings():
         ({"threads": [1]}, "threads"),
         ({"match": ["width"]}, "match"),
         ({"block": 3}, "block"),
+        ({"recipe": "steps=30"}, "dictionary"),
         ({"family": 3}, "layer"),
         ({"family": nn.Linear(3, 3)}, "Linear"),
         ({"family": nn.Bilinear}, "in2_features"),

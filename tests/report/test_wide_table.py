@@ -12,7 +12,7 @@ from highway_bench.cli import app
 from highway_bench.frames.results import Results
 from highway_bench.report.choice.answers import known_answers, known_finals
 from highway_bench.report.choice.columns import COLUMNS, IDENTITY
-from highway_bench.report.choice.ranking import KINDS, depths_of, kind_named, ranking
+from highway_bench.report.choice.ranking import KINDS, depths_of, kind_named, kinds_of, ranking
 from highway_bench.report.choice.table import wide_table
 from highway_bench.results.parquet import FOLDER
 from highway_bench.success.ladder import NOT_RUN
@@ -144,6 +144,28 @@ def test_what_to_take_is_the_lowest_held_out_loss_of_those_that_train():
             assert len(connections) == len(set(connections))
             trains = [row["outcome"] == "trains" for row in one.rows]
             assert trains == sorted(trains, reverse=True)
+
+
+def test_what_trains_and_is_not_timed_comes_after_what_is():
+    rows = rows_with(LOSSES) + timed({"pre-norm": 1.2, "residual": 1.1})
+    table = wide_table(Results(frame_of(rows)))
+    (kind,) = kinds_of(table)
+    assert [row["connection"] for row in ranking(table, kind, 10, "step").rows][:3] == ["residual", "pre-norm", "plain"]
+
+
+@pytest.mark.parametrize("what", ["step", "time"])
+def test_places_by_a_cost_follow_from_its_intervals(what):
+    table, words = known_answers(), set()
+    for kind in KINDS:
+        for depth in depths_of(table, kind):
+            rows = ranking(table, kind, depth, what).rows
+            placed = [row for row in rows if row["place"]]
+            assert list(rows[: len(placed)]) == placed
+            for row in placed[1:]:
+                apart = row["low"] > placed[0]["high"] or row["high"] < placed[0]["low"]
+                assert row["place"] == ("behind" if apart else "not separated")
+                words.add(row["place"])
+    assert "behind" in words
 
 
 @pytest.mark.parametrize(
