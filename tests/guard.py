@@ -49,12 +49,13 @@ OPEN = {"seconds", "code"}  # their cells follow from the results of language, a
 
 
 def present(known: Container[str] | None = None) -> dict[str, str]:
-    """By entry and study, how many cells or rules it has, and their hash; by default of all, else of the ``known``."""
+    """By entry and study, how many cells or rules it has, and their hash. Where a hash is over all blocks or families,
+    it is over the ``known`` ones, if these are given."""
     torch.set_num_threads(1)  # which some studies put into their cells
     os.environ.pop("HIGHWAY_BENCH_DATA", None)  # one trains on other digits where all of MNIST is there
     for plugin in ("highway_bench.peers.task", *(one for name in reproductions for one in study(name).plugins)):
         load_plugin(plugin)
-    return dict(sorted({**dict(of_registries(known)), **dict(of_studies(known))}.items()))
+    return dict(sorted({**dict(of_registries(known)), **dict(of_studies())}.items()))
 
 
 def of_registries(known: Container[str] | None) -> Iterator[tuple[str, str]]:
@@ -63,31 +64,27 @@ def of_registries(known: Container[str] | None) -> Iterator[tuple[str, str]]:
 
     every_block, every_family = names(blocks, "block"), names(families, "family")
     first = every_family[0]
-    for task in names(tasks, "task"):
+    for task in tasks:
         yield f"task {task}", of_cells(cell(task, block, first) for block in every_block)
     for block in every_block:
         yield f"block {block}", of_cells(cell("propagation", block, family) for family in every_family)
     for family in every_family:
         yield f"family {family}", of_cells(cell("memory", block, family) for block in every_block)
-    for dataset in names(datasets, "data set"):
+    for dataset in datasets:
         yield f"data set {dataset}", of_cells([cell("trainability", "plain", first).but(dataset=dataset)])
-    for architecture in names(architectures, "architecture"):
+    for architecture in architectures:
         layout = {"recipe": {"layout": architecture}}
         yield f"architecture {architecture}", of_cells([cell("cost", "plain", first).but(**layout)])
 
 
-def of_studies(known: Container[str] | None) -> Iterator[tuple[str, str]]:
+def of_studies() -> Iterator[tuple[str, str]]:
     for name in reproductions:
         for scale in study(name).scales:
-            if known is not None and f"reproduce {name} {scale}" not in known:
-                continue
             request = request_for(name, {"scale": scale, "device": "cpu"})
             yield f"reproduce {name} {scale}", of_cells(study(name).usual_cells(request, NO_ROWS))
             rules = [rule(claim) for claim in study(name).claims(request)]
             yield f"rules {name} {scale}", counted(rules)
     for part in PARTS.keys() - OPEN:
-        if known is not None and f"decide {part}" not in known:
-            continue
         yield f"decide {part}", of_cells(get_part(part).usual_cells())
 
 

@@ -276,8 +276,8 @@ class Best:
         return {**self.cell.recipe, "rate": self.lr}
 
     def __repr__(self) -> str:
-        interval = f"{self.loss:.3g} ({self.low:.3g} to {self.high:.3g}, {self.seeds} seeds)"
-        interval = f"{self.loss:.3g} (1 seed)" if self.seeds == 1 else interval
+        bounds = f"{self.low:.3g} to {self.high:.3g}, " if self.seeds > 1 else ""
+        interval = f"{self.loss:.3g} ({bounds}{counted(self.seeds, 'seed')})"
         others = f"; not worse: {', '.join(self.equal)}" if self.equal else ""
         return f"{self.label}, depth {self.cell.depth}, width {self.cell.width}, lr {self.lr:g}: {interval}{others}"
 
