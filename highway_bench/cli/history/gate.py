@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -124,8 +126,10 @@ def report_parts(report: GateReport) -> Iterator[Printed]:
     for one in report.culprits:
         among = ", or an unmeasured commit before it" * (one.commits > 1)
         yield f"{one.commit[:8]} ({one.subject}){among}: {one.series} series of {', '.join(one.blocks)} regressed"
-    if names := [one.rise.of.name for one in report.of(GateVerdict.REGRESSION)]:
-        yield f"if that was meant, regressions_first_commits in asv.conf.json takes a pattern of {', '.join(names)}"
+    rises = [one.rise for one in report.of(GateVerdict.REGRESSION)]
+    if accepted := {re.escape(rise.of.name): rise.commit[:8] for rise in rises}:
+        yield "if that was meant, add to regressions_first_commits in asv.conf.json:"
+        yield from (f"    {dumps(pattern)}: {dumps(commit)}," for pattern, commit in accepted.items())
     if report.lost:
         yield text_table(
             "Without a value at HEAD",
