@@ -84,6 +84,17 @@ def trials(rows: pd.DataFrame) -> pd.DataFrame:
     return one_contest_across_machines(by_cell(frame[frame["trial"].notna()], METRICS))
 
 
+def held_out(runs: pd.DataFrame) -> dict[int, float]:
+    """The held-out loss of each seed: bits a byte on text, else nat."""
+    return by_seed(runs, "test_bits") or by_seed(runs, "test_loss")
+
+
+def by_seed(runs: pd.DataFrame, column: str) -> dict[int, float]:
+    """What is known of a column by seed."""
+    known = runs[runs[column].notna()] if column in runs else runs.iloc[:0]
+    return {int(seed): float(value) for seed, value in zip(known["seed"], known[column], strict=True)}
+
+
 def one_contest_across_machines(runs: pd.DataFrame) -> pd.DataFrame:
     """``runs`` with the column ``ran_on``, the machine of each; ``machine`` is that of the contest.
 

@@ -75,6 +75,13 @@ def between(low: float | None, high: float | None, text: Callable[[float], str] 
     return f"[{text(low)}, {text(high)}]"
 
 
+def estimate(value: float, low: float | None, high: float | None) -> str:
+    """A positive value and its interval: 1.83 [1.80, 1.86]; > 1.80 or < 1.86 where the interval is open."""
+    if high == math.inf or low == 0:
+        return f"> {three(low)}" if low else f"< {three(high)}" if high != math.inf else "not known"
+    return f"{three(value)} {between(low, high)}".strip()
+
+
 def signed(value: float, form: str = "g") -> str:
     """``value`` in a format of ``str.format``, with a minus sign instead of a hyphen: −2."""
     return f"{value:{form}}".replace("-", "−")

@@ -11,9 +11,12 @@ import highway_bench as hb
 from highway_bench.cli import app
 from highway_bench.frames.results import Results
 from highway_bench.report.choice.answers import known_answers, known_finals
-from highway_bench.report.choice.columns import COLUMNS, IDENTITY
+from highway_bench.report.choice.columns import COLUMNS, IDENTITY, bounds
+from highway_bench.report.choice.costs import add_seconds
+from highway_bench.report.choice.lines import answer_lines
 from highway_bench.report.choice.ranking import KINDS, depths_of, kind_named, kinds_of, ranking
 from highway_bench.report.choice.table import wide_table
+from highway_bench.report.format import estimate
 from highway_bench.results.parquet import FOLDER
 from highway_bench.success.ladder import NOT_RUN
 from tests.rows import LADDER, frame_of, timed, trained
@@ -180,3 +183,58 @@ def test_between_two_depths_both_are_shown():
     done = CliRunner().invoke(app, ["answer", "mlp", "--depth", "30"])
     assert done.exit_code == 0
     assert re.search(r"^20 .*^50 ", done.stdout, re.DOTALL | re.MULTILINE)
+
+
+# ------------------------------------------------------------------------------------------ whole schedules
+
+
+def scheduled(losses, **words):
+    """Pre-norm after ``steps`` of whole schedules, with three seeds each."""
+    return [
+        row
+        for steps, by_seed in losses.items()
+        for row in trained({("pre-norm", 10): by_seed}, recipe=LADDER | {"steps": steps, **words}, rate=0.03)
+    ]
+
+
+def law(steps, noise=(-0.0001, 0, 0.0001)):
+    return [0.01 + 0.5 * steps**-0.8 + one for one in noise]
+
+
+def test_less_time_is_where_pre_norms_schedules_are_at_the_same_loss():
+    """A power law of the losses: residual is after 120 steps where pre-norm is after 240; highway beyond 480."""
+    ladder = {steps: law(steps) for steps in (30, 60, 240, 480)}
+    losses = {"pre-norm": law(120) * 2, "residual": law(240) * 2, "highway": law(2000) * 2, "plain": law(20) * 2}
+    rows = (
+        rows_with(losses)
+        + scheduled(ladder, verdict=False)
+        + timed({"plain": 1, "pre-norm": 1, "residual": 2, "highway": 1.5})
+    )
+    found = of(rows)
+    own = found["residual"]
+    assert own["steps_by"] == "power law"
+    assert own["fewer_steps"] == pytest.approx(2, rel=0.01)
+    assert own["fewer_steps_low"] < 2 < own["fewer_steps_high"] < 2.3
+    assert own["less_time"] == pytest.approx(own["fewer_steps"] / own["step_ratio"])
+    assert (found["highway"]["fewer_steps"], found["highway"]["fewer_steps_high"]) == (4, math.inf)
+    assert (found["plain"]["fewer_steps"], found["plain"]["fewer_steps_low"]) == (0.25, 0)
+    assert math.isnan(found["pre-norm"]["fewer_steps"])
+    table = wide_table(Results(frame_of(rows)))
+    lines = answer_lines(table, kinds_of(table)[0], 10, "time")
+    assert "× less time to the same loss" in lines[2]
+    assert ["highway" in lines[3], "> 2.67" in lines[3], "1.00" in lines[4], "< 0.250" in lines[6]] == [True] * 4
+
+
+def test_errors_of_steps_and_seconds_add_up_and_open_intervals_stay_open():
+    row = {"step_ratio": 2.0, "step_ratio_high": 2.2} | bounds("fewer_steps", 3.0, 2.5, math.inf)
+    add_seconds(row)
+    half = math.hypot(math.log(3 / 2.5), math.log(1.1))
+    found = row["less_time"], row["less_time_low"], row["less_time_high"]
+    assert found == pytest.approx((1.5, 1.5 * math.exp(-half), math.inf))
+    assert estimate(*found) == f"> {1.5 * math.exp(-half):.2f}"
+
+
+def test_without_enough_schedules_or_where_losses_rise_there_is_no_factor():
+    losses = {"pre-norm": law(120) * 2, "residual": law(240) * 2}
+    for rungs in ({30: law(30), 60: law(60)}, {30: law(30), 60: law(60), 240: law(40)}):
+        assert math.isnan(of(rows_with(losses) + scheduled(rungs, verdict=False))["residual"]["fewer_steps"])

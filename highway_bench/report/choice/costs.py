@@ -1,7 +1,8 @@
-"""What a connection costs next to pre-norm, and how soon it gets to pre-norm's final loss.
+"""What a connection costs next to pre-norm, and how much sooner it gets to the same loss.
 
-The costs are the time of a training step and the bytes that a layer saves. The steps to pre-norm's final loss come from
-the stored curves of training losses. A winner's curve has not decayed its learning rate when it gets there, so the
+The costs are the time of a training step and the bytes that a layer saves. The steps that pre-norm needs for a
+connection's held-out loss come from whole schedules of pre-norm. Without these, the steps to pre-norm's final loss come
+from the stored curves of training losses: a winner's curve has not decayed its learning rate when it gets there, so the
 steps saved are a lower bound.
 """
 
@@ -14,18 +15,26 @@ from typing import Any, Final
 
 import pandas as pd
 
+from highway_bench.cell import canonical
 from highway_bench.frames.results import Results
-from highway_bench.frames.rows import groups, rows_of, samples_of, start_of, without_start
+from highway_bench.frames.rows import groups, mapped, recipe_of, rows_of, samples_of, start_of, without_start
+from highway_bench.frames.trainability import ANYWHERE, held_out
+from highway_bench.measure.paired import BySeed
+from highway_bench.measure.schedules import LossBySteps, mean_error
 from highway_bench.measure.statistics import ratio_over_processes, t_interval
-from highway_bench.report.choice.columns import HERE, REFERENCE, WideRow, bounds, of_interval
+from highway_bench.report.choice.columns import HERE, RANKED, REFERENCE, WideRow, bounds, of_interval
+from highway_bench.results.schema import OUTCOMES
 
 ALIKE: Final = ("family_label", "device", "dtype", "match")
 """Columns in which a cost must equal the contest whose connections it is of."""
 IN_TURN: Final = ("run_id", "machine", "threads", "nominal_width", "batch_size", "seq_len")
 """Columns that are equal for steps that were timed in turn."""
 PHASE: Final = "train-step"
-TIMES: Final = tuple(f"{name}{bound}" for name in ("step_ratio", "seconds_saved") for bound in ("", "_low", "_high"))
+SECONDS: Final = ("step_ratio", "seconds_saved", "less_time")
+TIMES: Final = tuple(f"{name}{bound}" for name in SECONDS for bound in ("", "_low", "_high"))
 """Columns that follow from timed steps."""
+SCHEDULE: Final = ("steps", "warm_up", "verdict")
+"""Words of a recipe that differ between whole schedules of several lengths."""
 
 
 class Costs:
@@ -41,7 +50,7 @@ class Costs:
         self.sizes = sizes[sizes["saved_per_layer"].notna()]
 
     def add_to(self, rows: Sequence[WideRow], contest: Mapping[str, Any]) -> None:
-        """Add ``step_ratio``, ``bytes`` and ``seconds_saved`` to ``rows``, of one contest and depth."""
+        """Add ``step_ratio``, ``bytes``, ``seconds_saved`` and ``less_time`` to ``rows``, of one contest and depth."""
         if not rows:
             return
         steps, sizes = (_best_group(table, contest, rows[0]["depth"]) for table in (self.times, self.sizes))
@@ -131,14 +140,60 @@ def _ratios(steps: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
 
 
 def add_seconds(row: WideRow) -> None:
-    """Steps saved over the ratio of steps; the errors of both are independent."""
-    if row.get("steps_saved", math.nan) != row.get("steps_saved"):
-        return
-    value = math.log(row["steps_saved"]) - math.log(row["step_ratio"])
-    half = math.hypot(
-        math.log(row["steps_saved_high"] / row["steps_saved"]), math.log(row["step_ratio_high"] / row["step_ratio"])
-    )
-    row |= bounds("seconds_saved", math.exp(value), math.exp(value - half), math.exp(value + half))
+    """The ratios of steps over that of a step's time; the errors of both are independent. An open interval stays so."""
+    shift, half = math.log(row["step_ratio"]), math.log(row["step_ratio_high"] / row["step_ratio"])
+    for steps, seconds in (("steps_saved", "seconds_saved"), ("fewer_steps", "less_time")):
+        if math.isnan(row.get(steps, math.nan)):
+            continue
+        low, value, high = (_log(row[f"{steps}{bound}"]) for bound in ("_low", "", "_high"))
+        to_low, to_high = math.hypot(value - low, half), math.hypot(high - value, half)
+        row |= bounds(seconds, *map(math.exp, (value - shift, value - shift - to_low, value - shift + to_high)))
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf
+
+
+class Schedules:
+    """The held-out losses of pre-norm after whole schedules of several lengths, by the setting that these share."""
+
+    def __init__(self, results: Results) -> None:
+        runs = results.training_runs()
+        own = runs[runs["block"].map(without_start).eq(REFERENCE) & runs["status"].isin(OUTCOMES)]
+        own = own.assign(recipe=mapped(own["recipe"], _but_steps), steps=mapped(own["recipe"], _steps))
+        self.rungs: dict[tuple[Any, ...], dict[int, Sequence[float]]] = {}
+        for setting, part in groups(own, [*ANYWHERE, "depth", "block", "steps"]):
+            *key, steps = setting.values()
+            self.rungs.setdefault(tuple(key), {})[steps] = list(held_out(part).values())
+
+    def add_to(
+        self, rows: Sequence[WideRow], contest: Mapping[str, Any], scores: Mapping[str, BySeed], within: float
+    ) -> None:
+        """Add ``fewer_steps`` and ``steps_by`` to ``rows``, of one contest and depth; ``scores`` are held-out losses by
+        label and seed, and ``within`` is how near to a rung a law must come."""
+        if not rows:
+            return
+        alike = {name: contest[name] for name in ANYWHERE} | {"recipe": _but_steps(contest["recipe"])}
+        reference = rows[0]["reference"]
+        curve = LossBySteps.of(self.rungs.get((*alike.values(), rows[0]["depth"], reference), {}), within=within)
+        if curve is None:
+            return
+        for row in rows:
+            losses = scores.get(row["label"], {})
+            if row["outcome"] not in RANKED or row["label"] == reference or len(losses) < 2:
+                continue
+            steps = curve.steps_to(*mean_error(losses.values()))
+            row |= bounds("fewer_steps", *(one / row["steps"] for one in (steps.value, steps.low, steps.high)))
+            row["steps_by"] = "power law" if curve.law else "interpolated"
+
+
+def _steps(recipe: object) -> int:
+    return int(recipe_of(recipe).get("steps", 0))
+
+
+def _but_steps(recipe: object) -> str:
+    """A recipe without what differs between whole schedules of several lengths."""
+    return canonical({name: value for name, value in recipe_of(recipe).items() if name not in SCHEDULE})
 
 
 class Curves:

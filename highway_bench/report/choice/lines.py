@@ -15,9 +15,9 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.report import columns as column
 from highway_bench.report.choice.answers import COLUMN
 from highway_bench.report.choice.columns import AGREES, BITS, CONTRADICTS, HERE, RANKED
-from highway_bench.report.choice.ranking import CRITERIA, LayerKind, Ranking, depths_of, ranking, rankings_of
+from highway_bench.report.choice.ranking import LayerKind, Ranking, depths_of, ranking, rankings_of
 from highway_bench.report.columns import TextTable
-from highway_bench.report.format import NONE, between, counted, quantity, three
+from highway_bench.report.format import NONE, counted, estimate, quantity, three
 
 ROWS: Final = {1: 7, 2: 3}
 """The most rows of connections, by the number of depths that are shown."""
@@ -73,7 +73,7 @@ def how_sure(one: Ranking) -> str:
 def answer_lines(table: pd.DataFrame, kind: LayerKind, depth: int, what: str) -> list[str]:
     """The answer for a kind at a depth, by a criterion's name, as at most twelve lines."""
     found = rankings(table, kind, depth, what)
-    criterion = CRITERIA[what]
+    criterion = found[0].criterion
     head = ["depth", "connection", criterion.axis, "× step", "memory", "train", "rate"]
     rows = [head]
     for one in found:
@@ -96,13 +96,15 @@ def answer_lines(table: pd.DataFrame, kind: LayerKind, depth: int, what: str) ->
 
 def cells(row: dict[str, Any]) -> list[str]:
     """The cells of a connection in a terminal."""
-    drawn = three(row["value"]) if row["value"] is not None else row["outcome"]
-    if row["value"] is None and row["outcome"] in RANKED:
+    drawn = row["outcome"]
+    if row["value"] is not None:
+        known = row["low"] not in (None, row["value"]) or row["high"] == math.inf
+        drawn = estimate(row["value"], row["low"], row["high"]) if known else three(row["value"])
+    elif row["outcome"] in RANKED:
         drawn = "not reached" if row["not_reached"] else NONE
-    bounds = between(row["low"], row["high"]) if row["low"] not in (None, row["value"]) else ""
     return [
         f"{row['connection']} · {row['start']}",
-        f"{drawn} {bounds}".strip(),
+        drawn,
         *costs(row).values(),
         f"{row['trains']}/{row['seeds']}" if row["seeds"] else NONE,
         f"{row['rate']:g}" if row["rate"] is not None else NONE,

@@ -82,6 +82,10 @@ CRITERIA: Final = {
         Criterion("loss", "training loss", "loss", "loss_behind", "training loss ÷ the lowest", "loss_place"),
     )
 }  # fmt: skip
+BY_SCHEDULES: Final = CRITERIA["time"]._replace(
+    rank="less_time", drawn="less_time", axis="× less time to the same loss"
+)
+"""What counts as time where whole schedules of pre-norm are known, which give no lower bound but a value."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +178,8 @@ def _records(table: pd.DataFrame, kind: LayerKind, depth: int) -> list[dict[str,
 
 
 def _ranked(kind: LayerKind, depth: int, criterion: Criterion, records: list[dict[str, Any]]) -> Ranking:
+    if criterion.name == "time" and any(row["less_time"] is not None for row in records):
+        criterion = BY_SCHEDULES
     rows = sorted((_drawn(row, criterion) for row in records), key=lambda row: _order(row, criterion))
     once = {row["connection"]: row for row in reversed(rows)}  # the better start is the first
     kept = [row for row in rows if once[row["connection"]] is row]

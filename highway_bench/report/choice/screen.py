@@ -27,7 +27,7 @@ from highway_bench.report.choice.ranking import (
     every_ranking,
     kinds_of,
 )
-from highway_bench.report.format import NONE, between, signed, three
+from highway_bench.report.format import NONE, between, estimate, signed, three
 from highway_bench.success.ladder import DIVERGES, FAILS, SLOW
 
 ScreenData = dict[str, Any]
@@ -45,7 +45,7 @@ def screen(table: pd.DataFrame, kinds: Sequence[LayerKind] = ()) -> ScreenData:
     named = sorted({row.partition(" ")[0] for row in table["connection"]})
     return {
         "here": this_machine(table),
-        "criteria": [{"name": one.name, "label": one.label, "axis": one.axis} for one in CRITERIA.values()],
+        "criteria": [{"name": one.name, "label": one.label} for one in CRITERIA.values()],
         "kinds": [_kind(kind, by_depth) for kind, by_depth in found.items()],
         "connections": {
             name: {key: str(entries[name].get(key, "")) for key in ("equation", "source")}
@@ -108,6 +108,7 @@ def _row(kind: LayerKind, row: Mapping[str, Any]) -> ScreenData:
                 ("training loss", _spread(row, "loss", "nat")),
                 ("minus pre-norm's held-out loss", _spread(row, "held_out_difference", unit, word="held_out_word")),
                 ("training step ÷ pre-norm's", _spread(row, "step_ratio", "")),
+                ("× fewer steps to the same loss", _steps(row)),
                 ("× fewer steps to pre-norm's loss, at least", _spread(row, "steps_saved", "")),
                 ("width", "" if row["width"] is None else f"{row['width']}"),
                 ("trained on", _machines(row["machine"])),
@@ -120,6 +121,12 @@ def _row(kind: LayerKind, row: Mapping[str, Any]) -> ScreenData:
 
 def _machines(names: str | None) -> str:
     return ", ".join(labels(names.split(", ")).values()) if names else ""
+
+
+def _steps(row: Mapping[str, Any]) -> str:
+    """How many times fewer steps than pre-norm's, and how that is known."""
+    found = (row[f"fewer_steps{bound}"] for bound in ("", "_low", "_high"))
+    return "" if row["fewer_steps"] is None else f"{estimate(*found)}, {row['steps_by']}"
 
 
 def _spread(row: Mapping[str, Any], name: str, unit: str, times: float = 1.0, word: str = "") -> str:
@@ -138,6 +145,7 @@ def _ranking(kind: LayerKind, one: Ranking, order: Mapping[tuple[str, str], int]
     return {
         "say": sentence([one], one.depth),
         "take": one.take,
+        "axis": one.criterion.axis,
         "ends": scale.ends(unit),
         "band": scale.band(one.trained),
         "rows": [
@@ -154,7 +162,8 @@ def _value(row: Mapping[str, Any], criterion: Criterion) -> str:
         return "not reached" if missed else row["outcome"] if row["outcome"] not in RANKED else NONE
     if criterion.name == "held-out":
         return "best" if row["place"] == BEST else signed(round(row["value"], 4), "+.3g")
-    return f"{three(row['value'])}×"
+    is_open = row["high"] == math.inf or row["low"] == 0
+    return f"{estimate(row['value'], row['low'], row['high']) if is_open else three(row['value'])}×"
 
 
 class Scale:

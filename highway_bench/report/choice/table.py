@@ -12,7 +12,7 @@ import pandas as pd
 
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import CONTEST, groups, recipe_of, rows_of, start_of, without_start
-from highway_bench.frames.trainability import ANYWHERE
+from highway_bench.frames.trainability import ANYWHERE, by_seed, held_out
 from highway_bench.measure.paired import UNDECIDED, BySeed, compare, ranked
 from highway_bench.measure.statistics import t_interval
 from highway_bench.report.choice.columns import (
@@ -30,7 +30,7 @@ from highway_bench.report.choice.columns import (
     of_interval,
     typed,
 )
-from highway_bench.report.choice.costs import Costs, Curves
+from highway_bench.report.choice.costs import Costs, Curves, Schedules
 from highway_bench.report.labels import protocol_of
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.success.ladder import DIVERGES, FAILS, NOT_RUN, SLOW, TRAINS
@@ -45,7 +45,8 @@ def wide_table(results: Results, source: str = HERE) -> pd.DataFrame:
 
     A connection whose tuning runs were its last has a row without losses. Connections are compared where they train.
     """
-    runs, curves, costs = results.training_runs(), Curves(results), Costs(results)
+    runs, curves, schedules = results.training_runs(), Curves(results), Schedules(results)
+    costs = Costs(results)
     records: list[WideRow] = []
     for contest, rungs in results.contests():
         own = _alike(runs, contest)
@@ -57,7 +58,8 @@ def wide_table(results: Results, source: str = HERE) -> pd.DataFrame:
             scores = {label: values for label, own in by_label.items() if (values := held_out(own))}
             losses = {label: values for label, own in by_label.items() if (values := log_losses(own))}
             in_bits = "test_bits" in ended and bool(ended["test_bits"].notna().any())
-            add_differences(found, scores, losses, in_bits=in_bits)
+            within = add_differences(found, scores, losses, in_bits=in_bits)
+            schedules.add_to(found, contest, scores, within)
             curves.add_to(found, ended)
             costs.add_to(found, contest)
             records += found
@@ -105,31 +107,22 @@ def of_runs(runs: pd.DataFrame) -> WideRow:
         "machine": ", ".join(sorted(set(runs["ran_on"]))),
         "commit": ", ".join(sorted({str(commit)[:8] for commit in runs["commit"].dropna()})),
     }
-    for name, values in (("held_out", held_out(runs)), ("accuracy", _by_seed(runs, "test_accuracy"))):
+    for name, values in (("held_out", held_out(runs)), ("accuracy", by_seed(runs, "test_accuracy"))):
         row |= of_interval(name, t_interval(values.values())) if values else {}
     clipped = {name: min(max(row[name], 0.0), 1.0) for name in row if name.startswith("accuracy")}  # NaN stays
     return row | clipped
 
 
-def held_out(runs: pd.DataFrame) -> dict[int, float]:
-    """The held-out loss of each seed: bits a byte on text, else nat."""
-    return _by_seed(runs, "test_bits") or _by_seed(runs, "test_loss")
-
-
-def _by_seed(runs: pd.DataFrame, column: str) -> dict[int, float]:
-    known = runs[runs[column].notna()] if column in runs else runs.iloc[:0]
-    return {int(seed): float(value) for seed, value in zip(known["seed"], known[column], strict=True)}
-
-
 def log_losses(runs: pd.DataFrame) -> dict[int, float]:
     """The logarithm of each seed's training loss; a loss of 0 has none."""
-    return {seed: math.log(loss) for seed, loss in _by_seed(runs, "final_loss").items() if loss > 0}
+    return {seed: math.log(loss) for seed, loss in by_seed(runs, "final_loss").items() if loss > 0}
 
 
 def add_differences(
     rows: Sequence[WideRow], scores: Mapping[str, BySeed], losses: Mapping[str, BySeed], *, in_bits: bool
-) -> None:
-    """Add to ``rows``, of one contest and depth, the differences to pre-norm and to the best of those that train.
+) -> float:
+    """Add to ``rows``, of one contest and depth, the differences to pre-norm and to the best of those that train, and
+    return the difference of held-out losses within which two are equal.
 
     ``scores`` are held-out losses and ``losses`` the logarithms of training losses, each by label and seed."""
     trained = [row for row in rows if row["outcome"] in RANKED]
@@ -142,6 +135,7 @@ def add_differences(
     within = EQUAL_BITS if in_bits else EQUAL_SHARE * level
     _add(trained, scores, reference, "held_out_difference", "held_out_behind", within, lambda value: value)
     _add(trained, losses, reference, "loss_ratio", "loss_behind", LOG_EQUAL, math.exp)
+    return within
 
 
 def _add(

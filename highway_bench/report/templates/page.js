@@ -73,7 +73,6 @@
 
   function column(at, several) {
     const ranking = at.by[state.what];
-    const criterion = data.criteria.find((one) => one.name === state.what);
     const box = element("div", "column");
     const most = several > 1 ? 4 : MOST;
     const list = element("ul", "rows");
@@ -81,7 +80,7 @@
       list.append(...ranking.rows.slice(from, to).map((one) => row(at, ranking, one)));
     };
     add(0, most);
-    box.append(axis(at, ranking, criterion), list);
+    box.append(axis(at, ranking), list);
     if (ranking.rows.length > most) {
       const more = element("button", "more", `${ranking.rows.length - most} more`);
       more.type = "button";
@@ -91,10 +90,10 @@
     return box;
   }
 
-  function axis(at, ranking, criterion) {
+  function axis(at, ranking) {
     const line = element("p", "axis");
     const ends = element("span", "ends");
-    ends.append(element("span", "", ranking.ends[0]), element("span", "title", criterion.axis),
+    ends.append(element("span", "", ranking.ends[0]), element("span", "title", ranking.axis),
       element("span", "", ranking.ends[1]));
     const step = element("span", "step", "× step");
     step.title = `training step ÷ pre-norm's${at.timed ? `, on ${at.timed}` : ""}`;

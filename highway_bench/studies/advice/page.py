@@ -16,6 +16,7 @@ import pandas as pd
 from highway_bench.cell import canonical
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import STARTED, TUNED, recipe_of, rows_of, without_start
+from highway_bench.frames.trainability import held_out
 from highway_bench.measure.paired import UNDECIDED
 from highway_bench.measure.statistics import t_interval, wilson
 from highway_bench.report import columns as column
@@ -201,7 +202,7 @@ def wide_rows(advice: Advice, results: Results) -> tuple[LayerKind, list[WideRow
     of_each = [_finals_of(one, finals) for one in advice.results]
     rows = [setting | _row(one, own) for one, own in zip(advice.results, of_each, strict=True)]
     by_label = {row["label"]: own for row, own in zip(rows, of_each, strict=True)}
-    scores = {label: values for label, own in by_label.items() if (values := wide.held_out(own))}
+    scores = {label: values for label, own in by_label.items() if (values := held_out(own))}
     losses = {label: values for label, own in by_label.items() if (values := wide.log_losses(own))}
     in_bits = "test_bits" in finals and bool(finals["test_bits"].notna().any())
     wide.add_differences(rows, scores, losses, in_bits=in_bits)
