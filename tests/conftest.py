@@ -42,7 +42,7 @@ def repeatable():
 def only_the_packages_own():
     """After each test, unregister what reproductions load as plug-ins; other tests list all that is registered."""
     yield
-    for name in ("bilstm", "lecture"):
+    for name in ("bilstm", "bilstm_carry", "lecture"):
         module = sys.modules.get(f"highway_bench.published_code.{name}")
         if module is not None:
             module.unregister()

@@ -26,8 +26,10 @@ from highway_bench.report.choice.lines import taken
 from highway_bench.report.choice.ranking import KINDS
 from highway_bench.report.columns import Record, TextTable, markdown_table, missing, quoted
 from highway_bench.report.figures.overview import overview_picture
-from highway_bench.report.format import NONE, quantity, three
+from highway_bench.report.format import NONE, between, quantity, three
+from highway_bench.results.parquet import FINALS, TABLE
 from highway_bench.studies.decide.tables import tables as decide_tables
+from highway_bench.studies.decide.transfer import transfer
 from highway_bench.studies.reproduce.claims import Claim
 
 LABELS = {one.family: one.label for one in reversed(KINDS)}
@@ -86,6 +88,25 @@ def benchmarks(folder: Path) -> pd.DataFrame:
 def decided(results: Results) -> dict[str, TextTable]:
     """The tables of the protocol by name."""
     return {one.name: one for one in decide_tables(results)}
+
+
+def carried(known: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Which order of connections carries over, for print."""
+    table = transfer(known[TABLE], known[FINALS])
+    names = {"plain_width": "width"}
+    records = [
+        {
+            "what differs": names.get(row["differs"], row["differs"]),
+            "kind": LABELS.get(row["kind"], row["kind"]),
+            "of": row["of"],
+            "to": row["to"],
+            "connections": row["connections"],
+            "τ [95 %]": f"{row['tau']:.2f} {between(row['tau_low'], row['tau_high'], '{:.2f}'.format)}",
+            "changes sides": row["change"] or NONE,
+        }
+        for row in rows_of(table)
+    ]
+    return pd.DataFrame(records)
 
 
 def claim_table(repetitions: Iterable[Repetition]) -> pd.DataFrame:

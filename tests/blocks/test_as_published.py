@@ -36,3 +36,15 @@ def test_what_it_carries_is_its_gates_pre_activation(as_published, monkeypatch):
     monkeypatch.setattr(nn, "Linear", lambda *sizes, **options: gate)
     torch.testing.assert_close(highway(x), x)
     torch.testing.assert_close(stack(x), torch.full_like(x, -30.0))
+
+
+def test_the_fault_in_the_carry_alone_has_a_gate_that_is_trained(as_published):
+    importlib.import_module("highway_bench.published_code.bilstm_carry").register()
+    stack, highway = (build(name, "bilstm", width=WIDTH, depth=1, seed=1) for name in ("bilstm-carry-fault", "highway"))
+    assert not [one.problem for one in check_block("bilstm-carry-fault", in_families=["bilstm"]) if one.problem]
+    gate = stack.joins[0].maps.gate
+    nn.init.zeros_(gate.weight)
+    nn.init.constant_(gate.bias, -30.0)
+    x = torch.randn(3, 4, WIDTH)
+    torch.testing.assert_close(stack(x), torch.full_like(x, -30.0))
+    assert sum(map(torch.numel, stack.parameters())) == sum(map(torch.numel, highway.parameters()))

@@ -3,7 +3,7 @@
 import pytest
 
 from highway_bench.studies.reproduce.base import Reproduction, reproductions
-from highway_bench.studies.reproduce.faulty_bilstm import DEEP, FAULTY
+from highway_bench.studies.reproduce.faulty_bilstm import CARRY_FAULT, DEEP, FAULTY
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.studies.reproduce.running import reproduce
 from tests.reproduce.conftest import C, N, R, U, followed, outcome_of, rows_of, verdicts
@@ -14,7 +14,7 @@ REQUEST = Request(device="cpu")
 
 
 def measured(cell, falls, single):
-    fall = falls[cell.block] if cell.depth == DEEP else 0.0
+    fall = falls.get(cell.block, 0.25) if cell.depth == DEEP else 0.0
     accuracy = single - fall + 0.002 * (cell.seed % 3)
     return {"final_loss": 0.5, "success": 1.0, "test_accuracy": accuracy, "rate": cell.recipe["rate"]}
 
@@ -22,16 +22,16 @@ def measured(cell, falls, single):
 @pytest.mark.parametrize(
     ("falls", "single", "expected"),
     [
-        ({"highway": 0.0, FAULTY: 0.25}, 0.75, [R, R, R]),
-        ({"highway": 0.25, FAULTY: 0.25}, 0.75, [R, C, C]),
-        ({"highway": 0.0, FAULTY: 0.1}, 0.75, [C, R, C]),
-        ({"highway": 0.0, FAULTY: 0.0}, 0.75, [C, R, C]),
-        ({"highway": 0.0, FAULTY: 0.0}, 0.5, [N, N, N]),
+        ({"highway": 0.0, FAULTY: 0.25}, 0.75, [R, R, R, R]),
+        ({"highway": 0.25, FAULTY: 0.25, CARRY_FAULT: 0.0}, 0.75, [R, C, C, C]),
+        ({"highway": 0.0, FAULTY: 0.1}, 0.75, [C, R, C, R]),
+        ({"highway": 0.0, FAULTY: 0.0}, 0.75, [C, R, C, R]),
+        ({"highway": 0.0, FAULTY: 0.0}, 0.5, [N, N, N, N]),
     ],
 )
 def test_the_verdicts(falls, single, expected):
     rows = rows_of(followed(STUDY, REQUEST, lambda cell: measured(cell, {"plain": 0.2, **falls}, single)))
-    rows["params"] = rows["block"].map({"plain": 100.0, "highway": 150.0, FAULTY: 100.0})
+    rows["params"] = rows["block"].map({"plain": 100.0, "highway": 150.0, FAULTY: 100.0, CARRY_FAULT: 150.0})
     result = STUDY.outcome(rows, REQUEST)
     assert verdicts(result) == [R, *expected]
     assert [one.value for one in result.findings[0].quantities] == [0, 50]

@@ -46,14 +46,26 @@ def test_vanishing(sizes, still, expected):
     assert set(verdicts(VANISHING.outcome(rows, REQUEST))) == {N}
 
 
-def of_depth(factor):
-    return lambda cell: {"activation_ratio": 1.0, "gradient_ratio": scattered(factor**cell.depth, cell)}
+def of_depth(factor, largest):
+    """What a cell of ``unattenuated`` measures: a factor a layer, but for the signal through gates."""
+
+    def values(cell):
+        size = scattered(factor**cell.depth, cell)
+        signal = scattered(1.0, cell) if cell.block == "highway" else size
+        return {
+            "activation_ratio": signal,
+            "gradient_ratio": size,
+            "jacobian_largest": largest,
+            "jacobian_smallest": 1.0,
+        }
+
+    return values
 
 
 @pytest.mark.parametrize(
-    ("factor", "expected"),
-    [(1.6, [R, C, C]), (1.02, [R, R, R]), (0.8, [C, C, C])],
+    ("factor", "largest", "expected"),
+    [(1.6, 1.5, [R, *[C] * 4, R, C]), (1.02, 1 + 1e-15, [*[R] * 5, U, R]), (0.8, 1.5, [*[C] * 5, U, C])],
 )
-def test_unattenuated(factor, expected):
-    rows = rows_of({cell: of_depth(factor)(cell) for cell in UNATTENUATED.cells(REQUEST)})
+def test_unattenuated(factor, largest, expected):
+    rows = rows_of({cell: of_depth(factor, largest)(cell) for cell in UNATTENUATED.cells(REQUEST)})
     assert verdicts(UNATTENUATED.conclude(rows, REQUEST)) == expected

@@ -41,21 +41,27 @@ def test_the_depth_counts_the_plain_first_layer():
 
 @pytest.mark.parametrize(("highway", "verdict"), [(FALLS, R), (SLOWLY, R), (HALTS, U), (STAYS, C), (GONE, C)])
 def test_the_verdict_on_highway(highway, verdict):
-    (finding,) = outcome(lambda cell: highway if cell.block == "highway" else STAYS).findings
+    finding, *_ = outcome(lambda cell: highway if cell.block == "highway" else STAYS).findings
     assert finding.verdict == verdict
 
 
 @pytest.mark.parametrize(("plain", "text"), [(GONE, "3 of 3 seeds diverge"), (SLOWLY, "3 of 3 seeds are")])
 def test_the_control_is_reported_and_not_judged(plain, text):
-    (finding,) = outcome(lambda cell: FALLS if cell.block == "highway" else plain).findings
+    finding, *_ = outcome(lambda cell: FALLS if cell.block == "highway" else plain).findings
     assert f"plain: {text}" in finding.measured
     assert finding.verdict == R
 
 
 def test_one_seed_that_stalls_among_three_decides_nothing():
-    (finding,) = outcome(lambda cell: STAYS if cell.seed == FIRST else FALLS).findings
+    finding, *_ = outcome(lambda cell: STAYS if cell.seed == FIRST else FALLS).findings
     assert finding.verdict == U
     assert "1 of 3 seeds stalls" in finding.measured
+
+
+def test_each_gate_bias_is_judged_by_its_own_runs():
+    findings = outcome(lambda cell: STAYS if cell.block_options.get("gate_bias") == -1 else FALLS).findings
+    assert [one.verdict for one in findings] == [R, C, R, R]
+    assert "bias −1" in findings[1].claim.statement
 
 
 def test_a_shallower_network_is_shown_and_decides_nothing():

@@ -227,11 +227,20 @@ def overview(found: Sequence[Ranking]) -> ScreenData:
                 cells.setdefault(row["connection"], {})[number] = (state, row["differ"])
     goodness = {BEST: 4, NOT_SEPARATED: 3, BEHIND: 2, SLOW: 1}
     ordered = sorted(cells, key=lambda name: (-sum(goodness.get(state, 0) for state, _ in cells[name].values()), name))
+    counts = {name: _counts([state for state, _ in cells[name].values()]) for name in ordered}
     return {
         "columns": [{"kind": one.kind.name, "label": one.kind.label, "depth": one.depth} for one in found],
-        "rows": [{"name": name, "cells": [_cell(cells[name].get(number)) for number in range(len(found))]}
-                 for name in ordered],
+        "rows": [{"name": name, "cells": [_cell(cells[name].get(number)) for number in range(len(found))],
+                  **counts[name]} for name in ordered],
+        "robust": max(({"name": name, **counts[name]} for name in ordered),
+                      key=lambda one: (one["trains"], one["near"]), default=None),
     }  # fmt: skip
+
+
+def _counts(states: Sequence[str]) -> dict[str, int]:
+    """At how many kinds and depths a connection was ``measured``, ``trains``, and is best or not separated from it."""
+    near = sum(state in (BEST, NOT_SEPARATED) for state in states)
+    return {"measured": len(states), "trains": near + sum(state == BEHIND for state in states), "near": near}
 
 
 def _cell(found: tuple[str, bool] | None) -> ScreenData:

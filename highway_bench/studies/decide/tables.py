@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import pandas as pd
-from scipy import stats
 
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import groups, recipe_of, rows_of, start_of, without_start
@@ -20,7 +19,7 @@ from highway_bench.measure.paired import LEAST_PAIRS, BySeed, compare, contrasts
 from highway_bench.measure.statistics import wilson
 from highway_bench.report import columns as column
 from highway_bench.report.columns import Column, Record, TextTable, shown
-from highway_bench.report.format import count, listed, three
+from highway_bench.report.format import count, listed
 from highway_bench.results.schema import OUTCOMES, Status
 from highway_bench.studies.decide.candidate import REFERENCE
 from highway_bench.studies.decide.language import DEEP, SHALLOW, WIDER, WIDTH
@@ -63,17 +62,26 @@ class PublishedContrast(NamedTuple):
 
 
 RESIDUALS: Final = "arXiv:2603.15031"
-
+MARIN: Final = "widths 512 / 768, one run each"
 
 PUBLISHED: Final[Mapping[str, tuple[PublishedContrast, ...]]] = {
     "hc-dynamic": (PublishedContrast("OLMo, 1B", "loss 2.811 to 2.781: −0.030 nat", "arXiv:2409.19606"),),
     "mhc": (
         PublishedContrast("436M", "loss 1.766 to 1.747: −0.019 nat", RESIDUALS),
         PublishedContrast("3B, on the output side only", "diverged", "arXiv:2605.20798"),
+        PublishedContrast(
+            MARIN, "× 0.95 / 0.96 less time, × 1.05 / 1.04 less compute to the same loss", "marin-community/marin"
+        ),
     ),
     "attn-residual": (
         PublishedContrast("436M", "loss 1.766 to 1.737: −0.029 nat", RESIDUALS),
         PublishedContrast("194M", "loss 1.931 to 1.899: −0.032 nat", RESIDUALS),
+        PublishedContrast(
+            MARIN, "× 1.01 / 1.19 less time, × 1.06 / 1.17 less compute to the same loss", "marin-community/marin"
+        ),
+    ),
+    "sandwich-norm": (
+        PublishedContrast("width 512, one run", "× 0.92 less compute to the same loss", "marin-community/marin"),
     ),
     "dense-average": (PublishedContrast("436M", "loss 1.766 to 1.767: +0.001 nat", RESIDUALS),),
     "x0-mix": tuple(
@@ -97,7 +105,7 @@ def tables(results: Results) -> list[TextTable]:
     found, contrasted = [ladder_table(results), tries_shown(trials[trials["dataset"] == LANGUAGE])], pd.DataFrame()
     if "test_bits" in language and language["test_bits"].notna().any():
         contrasted = contrast_table(language)
-        found += [contrast_shown(contrasted), width_shown(language)]
+        found += [contrast_shown(contrasted)]
     return [one for one in [*found, published_shown(contrasted)] if one.entries]
 
 
@@ -283,38 +291,6 @@ def _ours(measured: Mapping[tuple[str, int, int], Record], width: int, depth: in
         return "not measured" if own is None else f"{_difference(own)}, {own['verdict']}"
 
     return column.computed(f"ours, depth {depth}, width {width}", entry, is_number=False)
-
-
-def width_shown(runs: pd.DataFrame) -> TextTable:
-    """Whether the order of connections at one width is that at twice the width, after equal steps. Connections of
-    which a run diverged at either width are left out."""
-    runs = with_steps(runs)
-    means = runs[runs["full"]].groupby(["nominal_width", "depth", "block"])
-    bits = means.agg(bits=("test_bits", "mean"), diverged=("status", lambda status: (status == Status.DIVERGED).any()))
-    narrow, wide = (bits.reset_index().query(f"nominal_width == {width}") for width in (WIDTH, WIDER))
-    both = narrow.merge(wide, on=["depth", "block"], suffixes=("", "_wide"))
-    unstable = both["diverged"] | both["diverged_wide"]
-    table = both[~unstable].rename(columns={"bits": "narrow", "bits_wide": "wide"})
-    diverged = set(both.loc[unstable, "block"])
-    note = f"Rates were chosen at width {WIDTH}, so one that is worse at width {WIDER} may need a lower rate there."
-    if len(table) > 2:
-        rank = stats.spearmanr(table["narrow"], table["wide"])
-        of, p = f"Spearman's rank correlation of the {len(table)} connections", three(rank.pvalue)
-        note = f"{of}: {three(rank.statistic)}, p = {p}. {note}"
-    if diverged:
-        note += f" Left out, since some of its seeds diverged: {listed(sorted(diverged))}."
-    return shown(
-        "widths",
-        f"Width {WIDTH} against width {WIDER}",
-        table,
-        [
-            column.words("block", "connection"),
-            column.whole("depth", "depth"),
-            column.number("narrow", f"bits per byte at width {WIDTH}"),
-            column.number("wide", f"at width {WIDER}"),
-        ],
-        note=note,
-    )
 
 
 def _start(row: Record) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -34,8 +35,8 @@ from highway_bench.studies.reproduce.request import Request
 
 CORPUS = "movie-reviews"
 SHALLOW, DEEP = 1, 10  # layers
-FAULTY, CORRECT, LSTM = "bilstm-as-published", "highway", "plain"
-BLOCKS = (LSTM, CORRECT, FAULTY)
+FAULTY, CARRY_FAULT, CORRECT, LSTM = "bilstm-as-published", "bilstm-carry-fault", "highway", "plain"
+BLOCKS = (LSTM, CORRECT, FAULTY, CARRY_FAULT)
 CODE = "bamtercelboo/pytorch_Highway_Networks, models/model_HBiLSTM.py"
 
 
@@ -47,8 +48,9 @@ CODE = "bamtercelboo/pytorch_Highway_Networks, models/model_HBiLSTM.py"
 class FaultyBiLstm(TunedReproduction):
     """Embedding → 1 or 10 BiLSTM layers of width 64 → mean over the words → two classes, on film reviews.
 
-    The published layer creates a new random gate in every forward pass and carries the gate's pre-activation. All
-    blocks have equal widths, as in the published code, and are trained as in ``bilstm``.
+    The published layer creates a new random gate in every forward pass and carries the gate's pre-activation; another
+    layer has the second fault alone. All blocks have equal widths, as in the published code, and are trained as in
+    ``bilstm``.
     """
 
     takes = frozenset({"epochs", "seeds"})
@@ -59,7 +61,7 @@ class FaultyBiLstm(TunedReproduction):
     # In version 2 half of the seeds decided, without an interval. In version 3 the best rate was the highest of four.
     # In version 4 a single run chose the rate, from six
     version = RuleVersion(5, "2026-11-28", seen=32)
-    plugins = ("highway_bench.published_code.bilstm",)
+    plugins = ("highway_bench.published_code.bilstm", "highway_bench.published_code.bilstm_carry")
     not_attempted = (
         NotAttempted(
             "its other three deviations: states passed between layers, a projection after each, selection on test data",
@@ -69,9 +71,10 @@ class FaultyBiLstm(TunedReproduction):
     )
 
     def arms(self, request: Request) -> dict[tuple[Any, ...], Candidate]:
-        from highway_bench.published_code import bilstm  # registers its block, which no other command lists
+        from highway_bench.published_code import bilstm, bilstm_carry  # register blocks that no other command lists
 
         bilstm.register()
+        bilstm_carry.register()
         return {
             (CORPUS, block, depth): self.arm(
                 request,
@@ -109,7 +112,7 @@ class FaultyBiLstm(TunedReproduction):
             Claim(
                 statement="the published layer's accuracy falls to chance with depth",
                 quantity=f"rate of seeds whose {a_guess}",
-                observe=_at_chance,
+                observe=partial(_at_chance, FAULTY),
                 **common,
                 **MOST_SEEDS,
             ),
@@ -128,6 +131,13 @@ class FaultyBiLstm(TunedReproduction):
                 quantity=f"rate of seeds at which the published layer's {a_guess}, and the correct layer's is not",
                 observe=_explained,
                 **common,
+                **MOST_SEEDS,
+            ),
+            Claim(
+                statement="the fault in the carry alone makes a deep network fall to chance",
+                quantity=f"rate of seeds whose {a_guess}",
+                observe=partial(_at_chance, CARRY_FAULT),
+                **(common | {"version": self.version._replace(date="2026-12-01")}),
                 **MOST_SEEDS,
             ),
         ]
@@ -165,11 +175,11 @@ def _fall(runs: pd.DataFrame, confidence: float) -> Observation:
     return Observation(decisive=[fall], untestable=_guard(runs, CORRECT))
 
 
-def _at_chance(runs: pd.DataFrame, confidence: float) -> Observation:
+def _at_chance(block: str, runs: pd.DataFrame, confidence: float) -> Observation:
     return Observation(
-        decisive=[_share(at_chance(points(runs, FAULTY, DEEP)), confidence)],
-        reported=[mean("fall", fall_of(runs, FAULTY, DEEP), confidence, "points")],
-        untestable=_guard(runs, FAULTY),
+        decisive=[_share(at_chance(points(runs, block, DEEP)), confidence)],
+        reported=[mean("fall", fall_of(runs, block, DEEP), confidence, "points")],
+        untestable=_guard(runs, block),
     )
 
 

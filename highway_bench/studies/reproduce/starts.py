@@ -1,7 +1,7 @@
 """Networks at their start: what a stack of layers does to the signal and to the gradient.
 
 ``vanishing`` has products of factors below and above one over 50 layers, and layers that the first steps leave
-unchanged; ``unattenuated`` has gradients through x + g(xW + b).
+unchanged; ``unattenuated`` has gradients through x + g(xW + b) and through gated layers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from highway_bench.studies.reproduce.claims import Claim, Evidence, Observation,
 from highway_bench.studies.reproduce.quantities import Quantity, Region, Statistic, mean
 from highway_bench.studies.reproduce.request import Request
 
-LECTURE = "a lecture on highway networks"
+LECTURE, HIGHWAYS = "a lecture on highway networks", "arXiv:1505.00387"
 WIDTH, BATCH = 64, 64
 DEPTH, STEPS = 50, 20  # of vanishing
 DEPTHS = (10, 20, 50)  # of unattenuated
@@ -40,12 +40,13 @@ RunsAtDepth = Mapping[tuple[str, int], StartRuns]
 
 
 class StartCase(NamedTuple):
-    """Layers with a ``block``, the options of their family, and the factor of their initial weights. With ``trains``,
-    the network also trains for a few steps on digits."""
+    """Layers with a ``block`` of a ``gate_bias`` (its own default without one), the options of their family, and the
+    factor of their initial weights. With ``trains``, the network also trains for a few steps on digits."""
 
     name: str
     block: str = "plain"
     options: Mapping[str, Any] = {}
+    gate_bias: float | None = None
     gain: float = 1.0
     trains: bool = False
 
@@ -77,6 +78,7 @@ class AtStart(Reproduction):
                 Cell(
                     task="propagation",
                     block=case.block,
+                    block_options={} if case.gate_bias is None else {"gate_bias": case.gate_bias},
                     family="dense",
                     family_options=case.options,
                     depth=depth,
@@ -217,6 +219,10 @@ def _still(case: StartCase, every: RunsAtDepth, confidence: float, *, from_the_f
 
 RELU = StartCase("x + ReLU(xW + b)", "residual")
 RESIDUAL_TANH = StartCase("x + tanh(xW + b)", "residual", {"activation": "tanh"})
+AT_BIAS = StartCase("highway, gate bias −2", "highway", gate_bias=-2)
+BY_DEPTH = StartCase("highway, gate bias −ln L", "highway")
+SHUT = StartCase("highway, gates shut", "highway", gate_bias=-100)
+ROUNDING = 1e-12
 
 
 @register_reproduction("unattenuated", title="Gradients through 10 to 50 residual layers at the start", source=LECTURE)
@@ -224,12 +230,13 @@ class Unattenuated(AtStart):
     """Dense layers of 64 units before training: RMS of the gradient at the first layer's input over that at the last
     layer's output.
 
-    The statement is true as it is written if the gradient does not shrink. That it roughly keeps its size is our
-    reading of what it is stated for. Plain and highway layers are reported and decide nothing.
+    The statement of the lecture is true as it is written if the gradient does not shrink. That it roughly keeps its
+    size is our reading of what it is stated for, and of "unimpeded". Plain layers are reported and decide nothing.
     """
 
+    version = RuleVersion(2, "2026-12-01", seen=210)  # version 1 had no claims on gates, and its rows were seen
     takes = frozenset({"depth", "seeds"})
-    cases = (RELU, RESIDUAL_TANH, StartCase("ReLU(xW + b)"), StartCase("highway, gate bias −ln L", "highway"))
+    cases = (RELU, RESIDUAL_TANH, StartCase("ReLU(xW + b)"), BY_DEPTH, AT_BIAS, SHUT)
     table_title = "Signal and gradient across the stack, before training"
 
     def claims(self, request: Request) -> Sequence[Claim]:
@@ -256,6 +263,40 @@ class Unattenuated(AtStart):
                 )
                 for name, case in (("ReLU", RELU), ("tanh", RESIDUAL_TANH))
             ),
+            *(
+                claim(
+                    statement=f"gradients flow unimpeded: they change by less than {FACTOR:g} times, {name}",
+                    source=HIGHWAYS,
+                    evidence=Evidence.OURS,
+                    quantity=f"{across}, at {deepest_first[0]} layers",
+                    region=Region(1 / FACTOR, FACTOR),
+                    refuted=(Region(most=1 / FACTOR), Region(least=FACTOR)),
+                    effect=1.0,
+                    observe=partial(_gradients, case, deepest_first[:1]),
+                )
+                for name, case in (("at bias −2", AT_BIAS), ("at bias −ln L", BY_DEPTH))
+            ),
+            claim(
+                statement="gates stabilise: the signal keeps its size to a factor of "
+                f"{FACTOR:g}, at bias −ln L, where it explodes through x + ReLU(xW + b)",
+                evidence=Evidence.OURS,
+                quantity=f"RMS of the signal after {deepest_first[0]} layers over that before",
+                region=Region(1 / FACTOR, FACTOR),
+                refuted=(Region(most=1 / FACTOR), Region(least=FACTOR)),
+                effect=1.0,
+                observe=partial(_stabilised, deepest_first[0]),
+            ),
+            claim(
+                statement="equation 5: the Jacobian of a layer whose gate is shut is the identity",
+                source=f"{HIGHWAYS}, eq. 5",
+                evidence=Evidence.COMPUTED,
+                statistic=Statistic.EXACT,
+                quantity="largest distance from 1 of a singular value of all layers together, at bias −100, exact",
+                unit="",
+                region=Region(most=ROUNDING),
+                refuted=(Region(least=1e-6),),
+                observe=partial(_identity, deepest_first[0]),
+            ),
         ]
 
 
@@ -265,6 +306,19 @@ def _gradients(case: StartCase, depths: Sequence[int], runs: RunsAtDepth, confid
         decisive=[size(f"{depth} layers", own, "gradient", confidence) for depth, own in known],
         untestable="" if len(known) == len(depths) else "not measured at every depth",
     )
+
+
+def _stabilised(depth: int, runs: RunsAtDepth, confidence: float) -> Observation:
+    """The signal through gates, and for comparison through residual layers, which must explode."""
+    gated, residual = (size(case.name, runs[case.name, depth], "signal", confidence) for case in (BY_DEPTH, RELU))
+    unlike = "" if residual.low > FACTOR else "it does not explode without gates either"
+    return Observation(decisive=[gated], reported=[residual], unlike=unlike)
+
+
+def _identity(depth: int, runs: RunsAtDepth, confidence: float) -> Observation:
+    own = [run for run in runs[SHUT.name, depth] if "jacobian_largest" in run]
+    away = [max(abs(run[name] - 1) for name in ("jacobian_largest", "jacobian_smallest")) for run in own]
+    return Observation(decisive=[Quantity.exact("", max(away, default=math.nan), n=len(own))])
 
 
 def _as_worded(seen: Observation) -> Observation:

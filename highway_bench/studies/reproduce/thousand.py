@@ -23,7 +23,7 @@ from highway_bench.plan.grid import TRAINED
 from highway_bench.plan.settings import FIRST_SGD_RATES
 from highway_bench.report import columns as column
 from highway_bench.report.figures import Picture
-from highway_bench.report.format import count, three
+from highway_bench.report.format import count, signed, three
 from highway_bench.studies.decide.candidate import Candidate
 from highway_bench.studies.reproduce import drawing
 from highway_bench.studies.reproduce.arms import TunedReproduction, columns, of_arm, sgd
@@ -39,6 +39,8 @@ DEEP = 1_000  # the claim is about networks with at least this number of block l
 STEPS, SEEDS = 200, 10
 BATCH = TRAINED.batches["vector"]
 BLOCKS = ("plain", "highway")
+BIASES = {f"highway gate_bias={bias}": bias for bias in (-1, -2, -3)}
+"""Gate biases of the papers, beside −ln L, at more than a thousand layers."""
 DATASET = "mnist-5k"
 CHANCE = make_dataset(DATASET).chance_loss
 
@@ -54,6 +56,7 @@ LONG = "arXiv:1507.06228, §2.2"
 @register_reproduction("thousand", title="SGD does not stall beyond 1,000 layers", source=LONG)
 class Thousand(TunedReproduction):
     """1 plain and 9 to 1,100 highway layers of 50 units on MNIST-5k, SGD with momentum, gate bias −ln L; and plain.
+    Beyond 1,000 layers the gate biases −1, −2 and −3 too.
 
     The rate is tuned for both at every depth; the best rate is run on other seeds. The paper states no data, width,
     bias or curve of its pilot, so only "it does not stall" can be tested. Plain layers of the same depth are the
@@ -76,8 +79,9 @@ class Thousand(TunedReproduction):
     def arms(self, request: Request) -> dict[tuple[Any, ...], Candidate]:
         if 1 in request.depth:
             raise BadInput("the depth counts the plain first layer, so it is 2 at least")
-        return {
-            (block, depth): self.arm(
+
+        def arm(block: str, depth: int, **cell: Any) -> Candidate:
+            return self.arm(
                 request,
                 block,
                 "dense",
@@ -86,13 +90,22 @@ class Thousand(TunedReproduction):
                 batch_size=BATCH,
                 dataset=DATASET,
                 recipe=sgd(request.steps or STEPS, together=SEEDS),
+                **cell,
             )
-            for block, depth in itertools.product(BLOCKS, _depths(request))
+
+        arms = {(block, depth): arm(block, depth) for block, depth in itertools.product(BLOCKS, _depths(request))}
+        deep = itertools.product(BIASES.items(), _deep(request))
+        return arms | {
+            (name, depth): arm("highway", depth, block_options={"gate_bias": bias}) for (name, bias), depth in deep
         }
 
     def claims(self, request: Request) -> Sequence[Claim]:
-        deep: list[int | None] = [depth for depth in _depths(request) if depth >= DEEP]
-        return [_claim(depth, **self.design(request)) for depth in deep or [None]]
+        deep, at_bias = _deep(request), {"version": self.version._replace(date="2026-12-01")}
+        own: list[int | None] = [*deep] or [None]
+        return [
+            *(_claim(depth, "highway", **self.design(request)) for depth in own),
+            *(_claim(depth, name, **(self.design(request) | at_bias)) for name in BIASES for depth in deep),
+        ]
 
     def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
         runs, curves = self.runs(rows, request), _curves(self.fresh(rows))
@@ -109,25 +122,30 @@ def _curves(rows: pd.DataFrame) -> dict[Any, Array]:
     """The finite part of the loss curves, without tuning runs, by block, depth and seed."""
     frame = of_task(rows, "trainability")
     frame = frame[frame["trial"].isna() & (frame["axis"] == "step") & (frame["value"] > 0)].sort_values("index")
-    return {run: own["value"].to_numpy(float) for run, own in frame.groupby(["block", "depth", "seed"])}
+    return {run: own["value"].to_numpy(float) for run, own in frame.groupby(["label", "depth", "seed"])}
 
 
 def _depths(request: Request) -> list[int]:
     return sorted({layers - 1 for layers in request.depth or LADDER})
 
 
-def _claim(depth: int | None, **design: Any) -> Claim:
-    """The claim at one depth, if one was requested that is deep enough. The plain networks are reported without a
-    verdict: nothing is published about them at such a depth."""
+def _deep(request: Request) -> list[int]:
+    """The depths of more than a thousand layers."""
+    return [depth for depth in _depths(request) if depth >= DEEP]
+
+
+def _claim(depth: int | None, block: str, **design: Any) -> Claim:
+    """The claim on ``block`` at one depth, if one was requested that is deep enough. Plain networks are reported
+    without a verdict: nothing is published about them at such a depth."""
 
     def observe(runs: pd.DataFrame, _: float) -> Observation:
         if depth is None:
             return Observation(untestable="no network of such a depth was requested")
-        own = {block: of_arm(runs, depth=depth, block=block) for block in ("highway", "plain")}
-        parts = [f"{block}: {counted(list(one['result']))}, final loss {_loss(one)} nat" for block, one in own.items()]
+        own = {name: of_arm(runs, depth=depth, block=name) for name in (block, "plain")}
+        parts = [f"{name}: {counted(list(one['result']))}, final loss {_loss(one)} nat" for name, one in own.items()]
 
         def share(*names: str) -> list[Quantity]:
-            results = own["highway"]["result"]
+            results = own[block]["result"]
             count = int(results.isin(names).sum())
             return [Share.of_runs(" or ".join(names), count, len(results))]
 
@@ -138,7 +156,8 @@ def _claim(depth: int | None, **design: Any) -> Claim:
         )
 
     return Claim(
-        statement="SGD does not stall with more than 1,000 highway layers",
+        statement="SGD does not stall with more than 1,000 highway layers"
+        + (f", at bias {signed(BIASES[block])}" if block in BIASES else ""),
         source=LONG,
         quantity=f"share of seeds that end at or below {THRESHOLD:g} × chance, or below {MOVES:g} × chance with a "
         "lower mean loss in each fifth of the steps than before (to contradict: that end above "
