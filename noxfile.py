@@ -203,10 +203,11 @@ def proof(session: nox.Session) -> None:
 
 
 @nox.session
-def compare(session: nox.Session) -> None:
-    """Time two commits in turn (-- main my-branch), and print the ratio with its interval."""
-    install(session, "-e", ".[history]")
-    run(session, "highway-bench", "history", "compare", *session.posargs)
+def entries(session: nox.Session) -> None:
+    """Write the board of entries/; with -- --check, fail if a card is not that of its rows, or two repeated seeds end
+    elsewhere."""
+    install(session, "-e", ".")
+    run(session, "python", "-m", "highway_bench.studies.entries.board", *session.posargs)
 
 
 @nox.session

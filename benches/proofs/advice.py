@@ -1,56 +1,62 @@
-"""How often an advice is right: it should hold the best connection where that is known, and prefer neither copy.
+"""How good an advice is: what it loses against the best connection, and whether it prefers neither of two copies.
 
-``collect`` makes advices with fresh seeds, in turn of each kind, and adds a line for each to a file. Lines that are
-there are not measured again, and an advice that was interrupted goes on. ``judge`` counts.
+``collect`` makes advices with fresh seeds and adds a line for each to a file. Lines that are there are not measured
+again, and an advice or a training that was interrupted goes on. ``judge`` counts.
 
-    nox -s proof -- advice collect --known reports/decide.sqlite
+    nox -s proof -- advice collect --kind regret
     nox -s proof -- advice judge
 
-Kinds of lines: ``known``, a family and depth at which the trainings of ``decide`` in ``--known`` have one leader, by
-the rule of an advice's own finals; the advice asks what these trainings asked, with the same blocks, data, sizes,
-optimiser and steps. On a slow machine its minutes may leave the best out, which counts as wrong. ``copies``, pre-norm
-against itself with other random weights, each at both starts. The advice is wrong where it uses one of the two alone,
-at whichever starts.
+Kinds of lines: ``regret``, a setting of ``SETTINGS``, which no rule of an advice was made with, and ten candidates. Its
+truth are long runs: every candidate is tuned with one seed, then the best four, pre-norm, and whatever a method chose
+train with five fresh seeds at their best rates. The regret of a method is the held-out loss of its choice over the
+lowest one. The methods are the advice, pre-norm always, the answer of the page for the nearest kind and depth, and the
+leader of the advice's first rung. ``copies``, pre-norm against itself with other random weights, each at both starts.
+The advice is wrong where it uses one of the two alone, at whichever starts. ``known`` lines are of an older proof,
+whose settings the rules were made with.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
+import json
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Any, Final, NamedTuple
 
 from benches.proofs.lines import add_line, collected, read_lines
-from highway_bench.cell import Cell, canonical
+from highway_bench.cell import Cell
 from highway_bench.errors import BadInput, HighwayBenchError, NothingMeasured
-from highway_bench.frames.rows import rows_of, without_start
-from highway_bench.measure.statistics import wilson
+from highway_bench.execution.progress import showing_progress
+from highway_bench.frames.results import open_results
+from highway_bench.frames.rows import rows_of
+from highway_bench.measure.statistics import IntervalEstimate, t_interval, wilson
 from highway_bench.plan.settings import FRESH_SEEDS
 from highway_bench.plugins import load_plugins
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
+from highway_bench.report.choice.answers import known_answers
+from highway_bench.report.choice.ranking import depths_of, kind_named, ranking
 from highway_bench.report.columns import markdown_table
-from highway_bench.report.format import NONE, listed
-from highway_bench.results import Store
-from highway_bench.studies.advice.answer import Advice, Learning
-from highway_bench.studies.advice.finals import QualityVerdict, judged
-from highway_bench.studies.advice.request import RULES, Connection
+from highway_bench.report.format import NONE, between, listed, three
+from highway_bench.studies.advice.answer import Advice
+from highway_bench.studies.advice.finals import QualityVerdict
+from highway_bench.studies.advice.request import RULES, AdviceRequest, Connection, requested
 from highway_bench.studies.advice.run import advise
-from highway_bench.studies.comparison.finals import alike, finals
-from highway_bench.studies.decide.part import dense, vision
+from highway_bench.studies.decide.candidate import REFERENCE, TUNING_SEEDS, Candidate
+from highway_bench.studies.decide.part import dense
+from highway_bench.studies.decide.rounds import Trainer
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES = ROOT / "docs/data/advice-proof.jsonl"
 COPY = ROOT / "benches/proofs/pre_norm_copy.py"
 COPIED = ("dense", 20)  # the family and depth in which copies are compared
 KINDS = {"known": "the best is known", "copies": "pre-norm and a copy of it"}
-REPETITIONS = range(20 * RULES, 20 * RULES + 20)  # of each kind; other rules have other seeds
+REPETITIONS = range(20 * RULES, 20 * RULES + 20)  # of copies; other rules have other seeds
 HEADS = (
     *("advices", "rules", "family", "number", "right [95 %]", "best left out", "*take*", "wrong ones", "*undecided*"),
     *("minutes", "by"),
@@ -59,97 +65,50 @@ HEADS = (
 Make = Callable[..., Advice]
 
 
-@dataclass(frozen=True)
-class Known:
-    """A family and depth of which the ``best`` connection is known."""
+class Setting(NamedTuple):
+    """A layer at a depth and width, and the steps of its long runs; ``kind`` is the nearest one that the page has."""
 
-    family: str
+    layer: str
     depth: int
-    best: Connection
-
-
-@dataclass(frozen=True)
-class Task:
-    """One advice to make: the ``number``-th of its kind; ``known`` is ``None`` for copies."""
-
+    width: int
     kind: str
-    number: int
-    known: Known | None = None
+    steps: int
 
 
-def templates() -> dict[str, list[Cell]]:
-    """The cells of the candidates in ``decide``'s parts dense and vision, by family."""
-    cells = [one.template for part in (dense(), vision()) for one in part.candidates]
-    families = sorted({cell.family for cell in cells})
-    return {family: [cell for cell in cells if cell.family == family] for family in families}
+SETTINGS: Final = (
+    Setting("tests/layers/swish.py:layer", 24, 64, "mlp", 1_800),
+    Setting("tests/layers/gru.py:layer", 8, 32, "bilstm", 1_200),
+    Setting("mlp", 20, 64, "mlp", 1_800),
+    Setting("attention", 8, 32, "transformer", 1_200),
+    Setting("dense", 30, 48, "mlp", 1_800),  # a depth and a width of its own
+    Setting("conv-pair", 2, 16, "conv-pair", 1_200),  # so shallow that the truth should be a tie
+)
+"""Written before any of them was run."""
+BLOCKS: Final = ("residual", "highway", "post-norm", "rezero", "layerscale")
+"""With pre-norm, at their starts, these are ten candidates."""
+BEST: Final = 4
+"""Candidates of the lowest losses with one seed, which train with fresh seeds."""
+ADVISE, ALWAYS, NEAREST, FIRST = "advise", "pre-norm always", "nearest kind", "first rung"
+METHODS: Final = (ADVISE, ALWAYS, NEAREST, FIRST)
+"""Methods that choose a connection."""
 
 
-def question(family: str) -> dict[str, Any]:
-    """What ``decide`` asks of a family, in the words of an advice. Only the length of the warm-up is the advice's."""
-    cells = templates()[family]
-    recipe = cells[0].recipe
+def copies_line(number: int, make: Make) -> dict[str, Any]:
+    """Make an advice on pre-norm and its copy, and return its line."""
+    family, depth = COPIED
+    cells = [one.template for one in dense().candidates if one.template.family == family]
+    question = {"data": cells[0].dataset, "data_options": {"pooled": 1}, "optimiser": cells[0].recipe["optimiser"]}
+    question |= {"steps": cells[0].recipe["steps"], "width": cells[0].nominal_width, "batch_size": cells[0].batch_size}
+    advice = made(
+        make, family, depth=depth, repetition=number, block=["pre-norm-copy"], plugins=[str(COPY)], **question
+    )
     return {
-        "block": list(dict.fromkeys(cell.block for cell in cells)),
-        "data": cells[0].dataset,
-        "data_options": {"pooled": 1, **recipe.get("dataset", {})},
-        "optimiser": recipe["optimiser"],
-        "steps": recipe["steps"],
-        "width": cells[0].nominal_width,
-        "batch_size": cells[0].batch_size,
-    }
-
-
-def known_bests(store: Path) -> list[Known]:
-    """The families and depths at which the finals in ``store`` have one leader."""
-    with Store(store, read_only=True) as opened:
-        every = finals(opened.frame())
-    losses: defaultdict[tuple[str, int], dict[Connection, dict[int, float | None]]] = defaultdict(dict)
-    for family, (cell, *_) in templates().items():
-        asked = {"family": family, "nominal_width": cell.nominal_width, "recipe": canonical(cell.recipe)}
-        for row in rows_of(alike(every, asked, list(asked))):
-            runs = losses[family, row["depth"]].setdefault(Connection(without_start(row["block"]), row["start"]), {})
-            runs[row["seed"]] = None if math.isnan(row["loss"]) else row["loss"]
-    return list(bests(losses))
-
-
-def bests(losses: Mapping[tuple[str, int], Mapping[Connection, Mapping[int, float | None]]]) -> Iterator[Known]:
-    """Those of ``losses``, by family, depth, connection and seed, that have one leader."""
-    for (family, depth), runs in sorted(losses.items()):
-        whole = {one: seeds for one, seeds in runs.items() if set(range(FRESH_SEEDS)) <= seeds.keys()}
-        verdict = judged({one: [seeds[seed] for seed in range(FRESH_SEEDS)] for one, seeds in whole.items()})
-        if len(whole) > 1 and verdict.verdict == QualityVerdict.TAKE:
-            yield Known(family, depth, verdict.leaders[0])
-
-
-def tasks(known: Iterable[Known]) -> list[Task]:
-    """The advices to make, in turn of each kind; the known ones again and again, with other seeds."""
-    known = list(known)
-    copies = [Task("copies", number) for number in REPETITIONS]
-    held = [Task("known", number, one) for number, one in zip(REPETITIONS, itertools.cycle(known or [None]))]
-    return [task for pair in zip(copies, held, strict=True) for task in pair if task.kind == "copies" or task.known]
-
-
-def line_of(task: Task, make: Make) -> dict[str, Any]:
-    """Make the advice of ``task``, and return its line. Raises ``NothingMeasured`` if a measurement failed."""
-    if task.known is None:
-        family, depth = COPIED
-        words = {**question(family), "block": ["pre-norm-copy"], "plugins": [str(COPY)]}
-        best = None
-    else:
-        family, depth = task.known.family, task.known.depth
-        words, best = question(family), list(task.known.best)
-    advice = make(family, depth=depth, repetition=task.number, **words)
-    if advice.exit_status:
-        raise NothingMeasured(advice.notes[-1])
-    left_out = [list(one.connection) for one in advice.results if one.learning == Learning.LEFT_OUT]
-    return {
-        "kind": task.kind,
+        "kind": "copies",
         "rules": RULES,
-        "number": task.number,
+        "number": number,
         "family": family,
         "depth": depth,
-        "best": best,
-        **({"best_left_out": best in left_out} if best else {}),
+        "best": None,
         "verdict": str(advice.verdict),
         "use": [list(one) for one in advice.use],
         "seeds": advice.quality.seeds,
@@ -158,22 +117,152 @@ def line_of(task: Task, make: Make) -> dict[str, Any]:
     }
 
 
-def collect(todo: Iterable[Task], file: Path, make: Make) -> int:
-    """Make the advices that ``file`` lacks, and add a line for each; how many were refused or failed, and have none."""
+def regret_line(number: int, make: Make, trainer: Trainer) -> dict[str, Any]:
+    """Make the advice on a setting, find the truth, and return the line: each method's choice, and of each connection
+    with fresh seeds the held-out loss by seed and its step over pre-norm's."""
+    setting = SETTINGS[number]
+    words: dict[str, Any] = {"block": list(BLOCKS), "data": "mnist-5k", "width": setting.width}
+    request = requested(setting.layer, depth=setting.depth, minutes=1, **words)
+    chosen: dict[str, Connection | None] = {
+        ALWAYS: request.connections[0],
+        NEAREST: nearest(setting, request.connections),
+    }
+    refused, steps = "", {}
+    try:
+        advice = made(make, setting.layer, depth=setting.depth, repetition=1, **words)
+    except (BadInput, NothingMeasured) as error:
+        refused = str(error)
+    else:
+        chosen |= {ADVISE: next(iter(advice.use), None), FIRST: first_rung(advice)}
+        steps = {" · ".join(one.connection): one.cost.step.value for one in advice.results}
+    held_out = truth(request, setting.steps, [one for one in chosen.values() if one], trainer)
+    return {
+        "kind": "regret",
+        "rules": RULES,
+        "number": number,
+        **setting._asdict(),
+        "refused": refused,
+        "chosen": {method: " · ".join(one) if one else None for method, one in chosen.items()},
+        "held_out": {" · ".join(one): losses for one, losses in held_out.items()},
+        "step": {name: value for name, value in steps.items() if math.isfinite(value)},
+    }
+
+
+def made(make: Make, layer: str, **words: Any) -> Advice:
+    """An advice. Raises ``NothingMeasured`` if a measurement failed."""
+    advice = make(layer, **words)
+    if advice.exit_status:
+        raise NothingMeasured(advice.notes[-1])
+    return advice
+
+
+def nearest(setting: Setting, candidates: Sequence[Connection]) -> Connection | None:
+    """The best of ``candidates`` that the page has for the nearest kind, at its depth nearest in ratio."""
+    table, kind = known_answers(), kind_named(setting.kind)
+    depth = min(depths_of(table, kind), key=lambda one: abs(math.log(one / setting.depth)))
+    trained = (Connection(row["connection"], row["start"]) for row in ranking(table, kind, depth).trained)
+    return next((one for one in trained if one in candidates), None)
+
+
+def first_rung(advice: Advice) -> Connection | None:
+    """The connection of the lowest loss after the first rung, at any rate."""
+    rows = open_results(advice.store).rows
+    rows = rows[rows["task"].eq("trainability") & rows["metric"].eq("final_loss") & rows["value"].notna()]
+    own = rows[rows["as_run"].map(lambda text: json.loads(text)["steps"]).eq(advice.ladder[0])]
+    least = min(rows_of(own), key=lambda row: row["value"], default=None)
+    return None if least is None else Connection(least["block"], least["start"])
+
+
+def truth(
+    request: AdviceRequest, steps: int, chosen: Sequence[Connection], trainer: Trainer
+) -> dict[Connection, dict[str, float | None]]:
+    """The held-out losses by fresh seed, ``None`` where a run diverged, of the best four connections, of pre-norm's and
+    of those that were ``chosen``."""
+    tuned = {one: candidate(request, one, steps) for one in request.connections}
+    trainings = trainer.train(
+        lambda known: [cell for one in tuned.values() for cell in one.tries(request.depth, one.first, known)]
+    )
+    ranked = sorted(tuned, key=lambda one: tuned[one].lowest(request.depth, trainings))
+    kept = dict.fromkeys([*ranked[:BEST], *chosen, *(one for one in tuned if one.block == REFERENCE)])
+    runs = {one: tuned[one].counted(request.depth, trainings) for one in kept}
+    result = trainer.measure(cell for cells in runs.values() for cell in cells)
+    losses = result.rows[result.rows["metric"].eq("test_loss")].set_index("digest")["value"]
+
+    def of(cell: Cell) -> float | None:
+        value = float(losses.get(result.summary.digests[cell], math.nan))
+        return None if math.isnan(value) else value
+
+    return {one: {str(cell.seed): of(cell) for cell in cells} for one, cells in runs.items()}
+
+
+def candidate(request: AdviceRequest, one: Connection, steps: int) -> Candidate:
+    """A connection with one tuning seed, and five fresh ones at its best rate."""
+    cell = request.run(one, steps, 0.1, 0)
+    recipe = {word: value for word, value in cell.recipe.items() if word not in ("rate", "evaluate")}
+    words: dict[str, Any] = {"fresh": range(FRESH_SEEDS), "more": (), "tuning": TUNING_SEEDS[:1]}
+    return Candidate(cell.but(seed=None, recipe=recipe), (request.depth,), request.first_rates, **words)
+
+
+def collect(kind: str, numbers: Iterable[int], file: Path, line_of: Callable[[int], dict[str, Any]]) -> int:
+    """Make the lines of a kind that ``file`` lacks; how many were refused or failed, and have none."""
     done = {(line["kind"], line["number"]) for line in read_lines(file)}
     refused = 0
-    for task in todo:
-        if (task.kind, task.number) in done:
+    for number in numbers:
+        if (kind, number) in done:
             continue
         try:
-            line = line_of(task, make)
+            line = line_of(number)
         except (BadInput, NothingMeasured) as error:  # such as a step that was slow on a busy machine
-            sys.stderr.write(f"{task.kind} {task.number}: {error}\n")
+            sys.stderr.write(f"{kind} {number}: {error}\n")
             refused += 1
             continue
         about = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "commit": source_commit()}
         add_line(file, {**line, **about, "machine": identity("cpu").machine})
     return refused
+
+
+def regrets(line: Mapping[str, Any]) -> dict[str, IntervalEstimate | None]:
+    """By method: how much its choice's held-out loss is above the lowest mean one, in per cent, paired by seed;
+    ``None`` where it chose nothing, and infinite where a run diverged."""
+    losses = {
+        name: {seed: math.inf if loss is None else loss for seed, loss in own.items()}
+        for name, own in line["held_out"].items()
+    }
+    best = min(losses, key=lambda name: fmean(losses[name].values()))
+    level = fmean(losses[best].values())
+
+    def regret(name: str | None) -> IntervalEstimate | None:
+        if name is None:
+            return None
+        seeds = sorted(losses[name].keys() & losses[best].keys())
+        values = [100 * (losses[name][seed] - losses[best][seed]) / level for seed in seeds]
+        return (
+            t_interval(values) if all(map(math.isfinite, values)) else IntervalEstimate(math.inf, math.nan, math.nan, 0)
+        )
+
+    return {method: regret(name) for method, name in line["chosen"].items()}
+
+
+def regret_rows(lines: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """A row for each setting, and one for their means."""
+    rows: list[list[str]] = []
+    means: defaultdict[str, list[float]] = defaultdict(list)
+    for line in lines:
+        found = regrets(line)
+        cells = []
+        for method in METHODS:
+            one = found.get(method)
+            cells.append(f"{line['chosen'][method]}: {text_of(one)}" if one else "refused" if line["refused"] else NONE)
+            means[method] += [one.value] if one and math.isfinite(one.value) else []
+        step = line["step"].get(line["chosen"].get(ADVISE) or "", math.nan)
+        rows.append([f"{line['layer'].rpartition('/')[2]}, {line['depth']} × {line['width']}", *cells, three(step)])
+    mean = [f"{text_of(t_interval(means[method]))}, {len(means[method])} settings" if means[method] else NONE
+            for method in METHODS]  # fmt: skip
+    return [*rows, ["mean", *mean, ""]]
+
+
+def text_of(one: IntervalEstimate) -> str:
+    return "diverges" if math.isinf(one.value) else f"{three(one.value)} {between(one.low, one.high)}"
 
 
 def is_right(line: Mapping[str, Any]) -> bool:
@@ -186,6 +275,7 @@ def is_right(line: Mapping[str, Any]) -> bool:
 def judge(file: Path) -> list[str]:
     """How often the advices in ``file`` are right, by kind, rules and family, and in all, as a table in Markdown."""
     lines = collected(file)
+    regret = [line for line in lines if line["kind"] == "regret"]
     rows = []
     for kind, about in KINDS.items():
         own = [line for line in lines if line["kind"] == kind]
@@ -197,7 +287,10 @@ def judge(file: Path) -> list[str]:
                 groups["all"] = alike
             rows += [[about, str(rules), family, *_judged(group)] for family, group in groups.items()]
         rows += [] if own else [[about, "", "", "0", "not measured", *[""] * 6]]
-    return markdown_table(HEADS, rows)
+    every = markdown_table(HEADS, rows)
+    if not regret:
+        return every
+    return [*markdown_table(("setting", *METHODS, "step ÷ pre-norm's"), regret_rows(regret)), "", *every]
 
 
 def _judged(lines: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -223,28 +316,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("command", choices=("collect", "judge"))
     parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--known", type=Path, help="a store of decide; without it, only copies are compared")
-    parser.add_argument("--kind", choices=KINDS, help="only these; by default both in turn")
+    parser.add_argument("--kind", choices=("regret", "copies"), default="regret")
     parser.add_argument("--file", type=Path, default=LINES)
     parser.add_argument("--out", type=Path, default=Path("reports/advice-proof"))
+    parser.add_argument("--workers", type=int)
     given = parser.parse_args()
     if given.command == "judge":
         sys.stdout.write("\n".join([*judge(given.file), ""]))
         return
 
-    def make(family: str, **words: Any) -> Advice:
-        return advise(family, minutes=given.minutes, out=given.out, progress=True, **words)
+    def make(layer: str, **words: Any) -> Advice:
+        return advise(layer, minutes=given.minutes, out=given.out, progress=True, **words)
 
     try:
-        load_plugins([str(COPY)])
-        known = known_bests(given.known) if given.known else []
-        unknown = f"{given.known} has no finals with one leader" if given.known else "--known names no store of decide"
-        todo = [task for task in tasks(known) if given.kind in (None, task.kind)]
-        if not known and given.kind != "copies":
-            if given.kind:
-                raise NothingMeasured(unknown)
-            sys.stderr.write(f"only copies are compared: {unknown}\n")
-        refused = collect(todo, given.file, make)
+        with showing_progress() as on_event:
+            trainer = Trainer(given.out / "truth.sqlite", workers=given.workers, on_event=on_event)
+            load_plugins([str(COPY)])
+            lines: dict[str, tuple[Iterable[int], Callable[[int], dict[str, Any]]]] = {
+                "regret": (range(len(SETTINGS)), lambda number: regret_line(number, make, trainer)),
+                "copies": (REPETITIONS, lambda number: copies_line(number, make)),
+            }
+            refused = collect(given.kind, lines[given.kind][0], given.file, lines[given.kind][1])
     except HighwayBenchError as error:
         parser.exit(error.exit_status, f"{error}\n")
     parser.exit(1 if refused else 0)

@@ -93,7 +93,7 @@ add(
         "status": (stores.status, "--store reports/results.sqlite"),
         "report": (stores.report, "--store reports/results.sqlite --out reports/page"),
         "decide": (decide.decide, "--part vision --family conv --dry-run"),
-        "compare-my-block": (decide.compare_my_block, "my_gate.py"),
+        "enter": (decide.enter, "my_gate.py --paper arXiv:2601.00001"),
         "advise": (connections.advise, "transformer --depth 12 --minutes 10"),
         "peers": (run.peers, "sequential two-linear-maps --width 50 --mode eager"),
         "reproduce": (reproduce.reproduce, "lecture --epochs 3"),

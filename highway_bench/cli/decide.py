@@ -1,9 +1,8 @@
-"""``highway-bench decide``, the trainings that say which connection to use, and ``compare-my-block``, a block among
-them."""
+"""``highway-bench decide``, the trainings that say which connection to use, and ``enter``, a block of yours on the
+board."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,9 +26,8 @@ from highway_bench.terminal import finite
 
 if TYPE_CHECKING:
     from highway_bench.cell import Cell
-    from highway_bench.studies.comparison.contrasts import BlockContrast, BlockPosition
-    from highway_bench.studies.comparison.my_block import BlockComparison
     from highway_bench.studies.decide.part import Protocol
+    from highway_bench.studies.entries.columns import ColumnResult
 
 PartFamilies = Annotated[list[str] | None, typer.Option("--family", help="Only these families of the part.")]
 
@@ -114,147 +112,87 @@ def print_candidates(part: Protocol, store: Path, *, as_json: bool) -> None:
     show({"candidates": candidates, **left}, [table], as_json=as_json)
 
 
-def compare_my_block(
+def enter(
     file: Annotated[str, typer.Argument(help="The .py file that registers your block; a module's name works too.")],
+    paper: Annotated[str, typer.Option(help="Where the block is published: arXiv:2601.00001, or an address.")],
+    author: Annotated[str, typer.Option(help="Who enters it.")] = "",
     block: Annotated[str | None, typer.Option(help="The block, if the file registers several.")] = None,
-    part: Annotated[str, typer.Option(help="The part of decide's protocol: dense, vision or language.")] = "vision",
-    family: PartFamilies = None,
-    minutes: Annotated[
-        float, typer.Option(help="No depth is begun that would not end within this time; two cores need about 30.")
-    ] = 30.0,
-    rows: Annotated[
-        Path | None, typer.Option(help="The folder of committed rows; by default docs/data of this checkout.")
-    ] = None,
-    engine: EngineName = "local",
-    address: ClusterAddress = None,
+    out: Annotated[Path, typer.Option(help="The folder of entries.")] = Path("entries"),
     workers: WorkerCount = None,
-    store: StorePath = Path("reports/compare.sqlite"),
+    store: Annotated[Path | None, typer.Option(help="By default reports/entries/BLOCK.sqlite.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be trained; train nothing.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Train one block, and rank it among the committed connections.
+    """Measure your block against pre-norm in a fixed set of columns, and write an entry for the board: about half an
+    hour on two cores.
 
-    Three seeds of pre-norm are trained first: if their losses do not agree with the committed rows, nothing is
-    compared.
-    Stored trainings are not repeated, so the same command resumes.
+    The entry is a folder with the block's file, its rows and a card. First the block's contract is checked. Stored
+    trainings are not repeated, so the same command resumes.
     """
-    from highway_bench.studies.comparison.finals import instead_of
-    from highway_bench.studies.comparison.my_block import COMMITTED, block_in, chosen_references
-    from highway_bench.studies.comparison.my_block import compare_my_block as compare
+    from highway_bench.plan.plan import Plan
+    from highway_bench.studies.entries.enter import block_in
+    from highway_bench.studies.entries.enter import enter as entered
+    from highway_bench.studies.entries.protocol import EntryWork, entry_columns
 
+    name = block_in(file, block)
+    path = store or Path("reports/entries") / f"{name}.sqlite"
     if dry_run:
-        name = block_in(file, block)
-        candidates = [instead_of(starts[0], name) for starts in chosen_references(part, family or ()).values()]
-        shapes: list[dict[str, Any]] = [
-            {"family": one.template.family, "width": one.template.width, "depths": list(one.depths)}
-            for one in candidates
-        ]
-        table = text_table(
-            f"{name} would be trained in",
-            ["family", "width", "depths"],
-            [[one["family"], one["width"], ", ".join(map(str, one["depths"]))] for one in shapes],
-            note=f"A depth is begun only if it would end within {minutes:g} minutes (--minutes) and the block trained "
-            "at the depth before it.",
+        work = EntryWork(name, entry_columns())
+        estimate = Plan(tuple(work.usual_cells())).estimate(path, workers=1)
+        left = {"block": name, "usual": len(estimate.cells), "left": len(estimate.left),
+                "core_hours": estimate.seconds / 3600}  # fmt: skip
+        trained = {column.label for column, _ in work.protocols()}
+        rows = [[one.label, "yes" if one.label in trained else one.missing or "not for this layer"]
+                for one in work.columns]  # fmt: skip
+        title = (
+            f"{name}: {left['left']} of usually {left['usual']} runs are left, {estimate.seconds / 3600:.2g} core-hours"
         )
-        show({"block": name, "candidates": shapes}, [table], as_json=json)
+        show(left, [text_table(title, ["column", "trained"], rows)], as_json=json)
         return
-    with measuring(store) as on_event:
-        compared = compare(
-            file,
-            block=block,
-            part=part,
-            families=family or (),
-            rows=COMMITTED if rows is None else rows,
-            store=store,
-            minutes=minutes,
-            engine=engine_at(engine, address, workers),
-            workers=workers,
-            on_event=on_event,
+    with measuring(path) as on_event:
+        entry, columns = entered(
+            file, paper=paper, author=author, block=block, out=out, store=path, workers=workers, on_event=on_event
         )
-    show(as_dict(compared, store), comparison(compared, store), as_json=json)
-    raise typer.Exit(compared.exit_status)
+    results = entry.results(columns)
+    data = {"block": name, "folder": entry.folder, "columns": [column_data(one) for one in results]}
+    show(data, entry_parts(name, results, entry.folder), as_json=json)
 
 
-def comparison(compared: BlockComparison, store: Path) -> Iterator[Printed]:
-    """The position in each family and depth, then every contrast."""
-    checks = "; ".join(f"{one.family} {one.ratio}" for one in compared.checks)
+def column_data(one: ColumnResult) -> dict[str, Any]:
+    """A column of an entry as plain data."""
+    return {
+        "column": one.label,
+        "word": one.word,
+        "difference": bounds(one.difference),
+        "step": bounds(one.step),
+        "trains": one.trains,
+        "seeds": one.seeds,
+        "start": one.start,
+        **finite({"rate": one.rate}),
+    }
+
+
+def entry_parts(name: str, results: Sequence[ColumnResult], folder: Path) -> Iterator[Printed]:
+    """An entry's columns as a table, and its folder."""
+    from highway_bench.report.format import between, three
+
     yield text_table(
-        f"{compared.block} among the committed connections",
-        ["family", "depth", "seeds that succeed", "loss", "rank", "better than", "undecided", "worse than"],
+        f"{name} against pre-norm",
+        ["column", "word", "held-out loss, %", "seeds that train", "step", "start", "rate"],
         [
             [
-                *(one.family, one.depth, f"{one.successes} of {one.runs}", loss(one), rank(one)),
-                *(one.count(standing) for standing in ("better", "undecided", "worse")),
+                one.label,
+                one.word,
+                f"{one.difference.value:+.1f} [{one.difference.low:+.1f}, {one.difference.high:+.1f}]"
+                if one.difference.n
+                else "",
+                f"{one.trains} of {one.seeds}" if one.seeds else "",
+                f"{three(one.step.value)} {between(one.step.low, one.step.high)}" if one.seeds else "",
+                one.start,
+                f"{one.rate:g}" if one.seeds else "",
             ]
-            for one in compared.positions
+            for one in results
         ],
-        note="Brackets are 95 % intervals. Loss of pre-norm here over the committed one, with intervals that hold "
-        f"together with 95 %: {checks}.",
+        note="Paired by seed with pre-norm's committed runs; 95 % for all columns together. Step: over pre-norm's.",
     )
-    yield ""
-    yield text_table(
-        "Each connection",
-        ["family", "depth", "connection", f"{compared.block} is", "share that succeeds, difference", "loss ÷ its loss"],
-        [
-            [one.family, one.depth, other.other, other.standing, other.success, ratio(other)]
-            for one in compared.positions
-            for other in one.contrasts
-        ],
-        note="Shares are of seeds, from 0 to 1; the intervals of their differences hold together with 95 % in a family "
-        "and depth (Bonferroni). Losses are compared where more than half of the seeds of both succeed, and their p is "
-        "corrected by Holm.",
-    )
-    yield from (f"not measured: {line}" for line in compared.missing)
-    yield f"store: {store}"
-
-
-def loss(position: BlockPosition) -> str:
-    return "no mean: a seed diverged, or has a loss of 0" if math.isnan(position.loss.value) else str(position.loss)
-
-
-def rank(position: BlockPosition) -> str:
-    """The ranks that the block may have: ``2 to 5 of 13``."""
-    first, last = position.ranks
-    of = len(position.contrasts) + 1
-    if (first, last) == (1, of):
-        return f"undecided, 1 to {of}"
-    return f"{first} of {of}" if first == last else f"{first} to {last} of {of}"
-
-
-def ratio(other: BlockContrast) -> str:
-    return "not compared" if math.isnan(other.p) else f"{other.loss}, p = {other.p:.2g}"
-
-
-def as_dict(compared: BlockComparison, store: Path) -> dict[str, Any]:
-    """The comparison as plain data."""
-    return {
-        "block": compared.block,
-        "store": store,
-        "checks": [{"family": one.family, "depth": one.depth, "ratio": bounds(one.ratio)} for one in compared.checks],
-        "positions": [
-            {
-                "family": one.family,
-                "dataset": one.dataset,
-                "depth": one.depth,
-                "rate": one.rate,
-                "successes": one.successes,
-                "runs": one.runs,
-                "loss": bounds(one.loss),
-                "first_rank": one.ranks[0],
-                "last_rank": one.ranks[1],
-                "contrasts": [plain(other) for other in one.contrasts],
-            }
-            for one in compared.positions
-        ],
-        "missing": list(compared.missing),
-    }
-
-
-def plain(other: BlockContrast) -> dict[str, Any]:
-    return {
-        "connection": other.other,
-        "standing": other.standing,
-        "success": bounds(other.success),
-        "loss": bounds(other.loss),
-        **finite({"p": other.p}),
-    }
+    yield f"entry: {folder}"

@@ -1,15 +1,15 @@
-"""The proof of advices: which bests are known, what a line says, and that lines are not made again."""
+"""The proof of advices: candidates, the truth of a setting, the regret of each method, and copies told apart."""
 
+import math
 from types import SimpleNamespace
-from unittest.mock import Mock
 
 import pytest
 
-from benches.proofs import advice as advice_proof
-from highway_bench.studies.advice.answer import Learning
+from benches.proofs import advice as proof
+from highway_bench.errors import NothingMeasured
 from highway_bench.studies.advice.finals import QualityVerdict
 from highway_bench.studies.advice.request import Connection, requested
-from highway_bench.studies.decide.candidate import Candidate
+from highway_bench.studies.decide.rounds import Trainer
 
 PRE, GATE = Connection("pre-norm", "published"), Connection("highway", "published")
 
@@ -21,58 +21,61 @@ def advice(*use):
         quality=SimpleNamespace(seeds=5),
         ladder=(1, 3, 9),
         about={"minutes": 5},
-        results=[SimpleNamespace(connection=PRE, learning=Learning.LEFT_OUT)],
+        results=[SimpleNamespace(connection=GATE, cost=SimpleNamespace(step=SimpleNamespace(value=1.5)))],
         exit_status=0,
         notes=[],
     )
 
 
-def runs(mean, seeds=5):
-    return {seed: mean * (1 + 0.01 * (-1) ** seed) for seed in range(seeds)}
-
-
-def test_a_best_is_known_where_it_leads_alone():
-    losses = {
-        ("conv", 5): {PRE: runs(1.0), GATE: runs(0.5)},
-        ("conv", 10): {PRE: runs(1.0), GATE: dict.fromkeys(range(5), 1.0)},
-        ("conv", 20): {PRE: runs(1.0), GATE: runs(0.5, seeds=3)},
-    }
-    assert list(advice_proof.bests(losses)) == [advice_proof.Known("conv", 5, GATE)]
-
-
-def test_lines_say_whether_the_best_is_held_and_copies_are_told_apart():
-    known = advice_proof.Task("known", 0, advice_proof.Known("conv", 5, GATE))
-    copies = advice_proof.Task("copies", 0)
-
-    def right(task, *use):
-        return advice_proof.is_right(advice_proof.line_of(task, lambda *_, **__: advice(*use)))
-
-    assert right(known, PRE, GATE)
-    assert not right(known, PRE)
-    assert advice_proof.line_of(known, lambda *_, **__: advice(GATE))["best_left_out"] is False  # PRE is
+def test_copies_are_told_apart():
     one, other = (Connection("pre-norm-copy", start) for start in ("published", "depth-aware"))
-    assert [right(copies, *use) for use in ((PRE, one), (PRE, other), ())] == [True] * 3
-    assert [right(copies, *use) for use in ((one, other), (PRE,))] == [False] * 2
+
+    def right(*use):
+        return proof.is_right(proof.copies_line(0, lambda *_, **__: advice(*use)))
+
+    assert [right(*use) for use in ((PRE, one), (PRE, other), ())] == [True] * 3
+    assert [right(*use) for use in ((one, other), (PRE,))] == [False] * 2
 
 
-@pytest.mark.parametrize("family", advice_proof.templates())
-def test_an_advice_asks_what_decide_asked(family):
-    """The same connections, at the same widths, on the same data, in the same steps of the same recipe."""
-    make = Mock(return_value=advice(GATE))
-    advice_proof.line_of(advice_proof.Task("known", 0, advice_proof.Known(family, 5, GATE)), make)
-    request = requested(*make.call_args.args, minutes=1, **make.call_args.kwargs)
-    templates = advice_proof.templates()[family]
-    assert set(request.connections) == {Connection(one.block, one.start) for one in templates}
-    own = {"own_rate", "together", "evaluate", "warm_up"}
-    for template in templates:
-        cell = request.run(Connection(template.block, template.start), 600, 0.01, 0)
-        known = Candidate(template, (5,), ()).run(5, 0.01, 0)
-        assert cell.but(recipe={}) == known.but(recipe={})
-        asked, trained = (make_recipe(one.recipe, own) for one in (cell, known))
-        assert asked == trained
+@pytest.mark.parametrize("setting", proof.SETTINGS, ids=lambda one: one.layer)
+def test_every_setting_has_ten_candidates_and_a_nearest_answer_among_them(setting):
+    request = requested(
+        setting.layer, depth=setting.depth, minutes=1, block=list(proof.BLOCKS), data="mnist-5k", width=setting.width
+    )
+    assert len(request.connections) == 10
+    assert proof.nearest(setting, request.connections) in request.connections
 
 
-def make_recipe(words, without):
-    """A recipe without some words; digits that are not pooled have no option."""
-    data = {option: value for option, value in words.get("dataset", {}).items() if value != 1}
-    return {"dataset": data, **{word: value for word, value in words.items() if word not in {*without, "dataset"}}}
+def test_the_line_of_a_setting_has_the_truth_of_every_choice(monkeypatch):
+    monkeypatch.setattr(proof, "SETTINGS", (proof.Setting("dense", 2, 8, "mlp", 4),))
+    monkeypatch.setattr(proof, "BLOCKS", ("highway", "rezero"))
+    monkeypatch.setattr(proof, "BEST", 1)
+    monkeypatch.setattr(proof, "first_rung", lambda advice: PRE)
+    line = proof.regret_line(0, lambda *_, **__: advice(GATE), Trainer(None, workers=1))
+    assert line["chosen"]["advise"] == "highway · published"
+    assert {one for one in line["chosen"].values() if one} <= set(line["held_out"])
+    assert all(len(losses) == 5 for losses in line["held_out"].values())
+    assert line["step"] == {"highway · published": 1.5}
+    assert all(one.value >= 0 for one in proof.regrets(line).values() if one)
+
+
+def refuse(*_, **__):
+    raise NothingMeasured("two minutes are too few")
+
+
+def test_a_refusal_is_a_line_too(monkeypatch):
+    monkeypatch.setattr(proof, "truth", lambda request, steps, chosen, trainer: {one: {"0": 1.0} for one in chosen})
+    line = proof.regret_line(2, refuse, None)
+    assert (line["refused"], "advise" in line["chosen"]) == ("two minutes are too few", False)
+
+
+def test_regret_is_in_per_cent_of_the_best_and_paired_by_seed():
+    line = {
+        "held_out": {"a": {"0": 1.0, "1": 3.0}, "b": {"0": 1.1, "1": 3.1}, "c": {"0": None, "1": 1.0}},
+        "chosen": {"advise": "a", "pre-norm always": "b", "nearest kind": "c", "first rung": None},
+    }
+    found = proof.regrets(line)
+    assert (found["advise"].value, found["pre-norm always"].value) == (0, pytest.approx(5))
+    assert found["pre-norm always"].low == pytest.approx(5)  # the difference is equal at both seeds
+    assert math.isinf(found["nearest kind"].value)
+    assert found["first rung"] is None

@@ -34,7 +34,7 @@ COMMANDS = commands(get_command(app))
 TINY = {
     "run": ["--dry-run"],
     "reproduce": ["--dry-run"],
-    "compare-my-block": ["--dry-run"],
+    "enter": ["--dry-run"],
     "check": ["--family", "dense"],
     "serve": ["--no-browser"],
     "advise": ["--dry-run"],
@@ -58,7 +58,7 @@ def test_examples_run(example, invoke, here, store, history, monkeypatch):
     for name in ("laptop", "gpu"):
         shutil.copyfile("reports/results.sqlite", f"{name}.sqlite")
     words = shlex.split(example)
-    if words[0] in ("check", "compare-my-block"):
+    if words[0] in ("check", "enter"):
         assert invoke("new-block", "my-gate").exit_code == 0
     if words[0] == "serve":
         assert invoke("report").exit_code == 0

@@ -71,8 +71,8 @@ class RankedProtocol(Protocol):
 
     def schedules(self, candidates: Sequence[Candidate], trainings: Trainings) -> Iterator[Cell]:
         """The runs of the reference's schedules, which give no verdict."""
-        reference = next(one for one in candidates if one.template.block == REFERENCE)
         for rung in self.rungs:
+            reference = next(one for one in candidates if one.template.block == REFERENCE)
             one = replace(scheduled(reference, round(rung * self.rung_steps)), fresh=range(RUNG_SEEDS), more=())
             one = replace(one, depths=(self.rung_depth,), longer=1)
             if rung in TUNED_SCHEDULES:

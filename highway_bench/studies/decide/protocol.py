@@ -58,17 +58,12 @@ def seconds(trainer: Trainer | None) -> Protocol:
     if trainer is None:
         raise BadInput(
             "part 'seconds' has no candidates yet, they follow from the results of language: 'highway-bench decide "
-            "--part seconds', without --dry-run, measures both; compare-my-block takes one of "
-            f"{', '.join(OF_EVERY_BLOCK)}"
+            "--part seconds', without --dry-run, measures both"
         )
     part = language()
     trainings = trainer.train(part.pending)
     cells = timing_cells(part, trainings)
     return equal_seconds(part, trainings, step_ratios(trainer.measure(list(cells.values())), cells))
-
-
-OF_EVERY_BLOCK = ("dense", "vision", "language")
-"""The parts whose candidates are known before anything is trained, so that a block of your own can be added."""
 
 
 PARTS: Mapping[str, Callable[..., Protocol]] = {

@@ -1,0 +1,123 @@
+"""The protocol of entries: the columns in which a block is compared with pre-norm, and its trainings and timings.
+
+In each column every start of the block tries rates around pre-norm's with one seed; the better start trains with five
+fresh seeds at its best rate. Pre-norm's own finals travel with the package; three of its seeds train again, as a check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from highway_bench.blocks import blocks
+from highway_bench.cell import Cell, canonical
+from highway_bench.data import make_dataset
+from highway_bench.frames.rows import block_label, rows_of, without_init
+from highway_bench.report.choice.answers import known_answers
+from highway_bench.report.choice.columns import RANKED
+from highway_bench.report.choice.ranking import LayerKind, kind_of, rows_of_kind
+from highway_bench.studies.decide.candidate import REFERENCE, TUNING_SEEDS, Candidate, Trainings, around, starts_of
+from highway_bench.studies.decide.evidence import RankedProtocol
+from highway_bench.studies.decide.protocol import cost_cells, get_part
+from highway_bench.studies.decide.rounds import Trainer
+from highway_bench.tasks.from_cell import cell_family
+
+VERSION: Final = 1
+"""Entries of other versions stand apart. Raised where a column, its seeds or pre-norm's finals change."""
+SEEDS: Final = range(5)
+CHECK_SEEDS: Final = range(3)
+PLACES: Final = (
+    ("dense", "dense", 50),
+    ("resnet", "resnet", 10),
+    ("vision", "transformer", 10),
+    ("language", "transformer", 6),
+)
+"""Part of decide, family and depth of each column."""
+
+
+@dataclass(frozen=True)
+class EntryColumn:
+    """A kind of layer at a depth. ``row`` is pre-norm's in the wide table of committed rows, and ``reference`` its
+    candidate; ``missing`` says why nothing can be compared, if so."""
+
+    kind: LayerKind
+    depth: int
+    reference: Candidate
+    row: Mapping[str, Any]
+    missing: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"{self.kind.label}, {self.depth}"
+
+    @property
+    def address(self) -> str:
+        """The place of the column on a page of results."""
+        return f"#{self.kind.name}/{self.depth}/held-out"
+
+    def candidates(self, block: str) -> list[Candidate]:
+        """The starts of ``block`` here; none where it has no use for the family, or nothing can be compared."""
+        template = self.reference.template
+        if self.missing or blocks.get(block).refusal(cell_family(template)) is not None:
+            return []
+        own = template.but(block=block, start=None, width=template.nominal_width)
+        words: dict[str, Any] = {"fresh": SEEDS, "more": (), "tuning": TUNING_SEEDS[:1]}
+        return starts_of(own, (self.depth,), around(self.row["rate"]), **words)
+
+    def check_cells(self) -> list[Cell]:
+        """Pre-norm again, at its committed rate."""
+        return [self.reference.run(self.depth, self.row["rate"], seed) for seed in CHECK_SEEDS]
+
+
+def entry_columns() -> list[EntryColumn]:
+    """Every column of the protocol."""
+    return [_column(*place) for place in PLACES]
+
+
+def _column(part: str, family: str, depth: int) -> EntryColumn:
+    every = [one for one in get_part(part).candidates if one.template.block == REFERENCE]
+    starts = {one.template.start: one for one in every if one.template.family == family}
+    template = next(iter(starts.values())).template
+    kind = kind_of(block_label(family, without_init(canonical(template.family_options))), str(template.dataset))
+    known = rows_of_kind(known_answers(), kind)
+    known = known[known["connection"].eq(REFERENCE) & known["depth"].eq(depth) & known["outcome"].isin(RANKED)]
+    alike = known["steps"].eq(template.recipe["steps"]) & known["plain_width"].eq(template.nominal_width)
+    rows = rows_of(known[alike & known["start"].isin(list(starts))].sort_values("held_out"))
+    if not rows:
+        return EntryColumn(kind, depth, next(iter(starts.values())), {}, "not known yet")
+    missing = make_dataset(str(template.dataset), **template.recipe.get("dataset", {})).missing()
+    return EntryColumn(kind, depth, starts[rows[0]["start"]], rows[0], missing or "")
+
+
+@dataclass(frozen=True)
+class EntryWork:
+    """The cells of an entry of ``block`` in ``columns``."""
+
+    block: str
+    columns: Sequence[EntryColumn]
+
+    def protocols(self) -> Iterator[tuple[EntryColumn, RankedProtocol]]:
+        """The columns in which the block is trained, each as a part of decide."""
+        for one in self.columns:
+            if candidates := one.candidates(self.block):
+                yield one, RankedProtocol("entry", tuple(candidates))
+
+    def pending(self, trainings: Trainings) -> list[Cell]:
+        """The trainings to make next: the check and the block's, in every column."""
+        cells = [cell for column, _ in self.protocols() for cell in column.check_cells() if cell not in trainings]
+        return cells + [cell for _, part in self.protocols() for cell in part.pending(trainings)]
+
+    def usual_cells(self) -> list[Cell]:
+        """The trainings if the middle rate is the best and every run trains."""
+        checks = [cell for column, _ in self.protocols() for cell in column.check_cells()]
+        return checks + [cell for _, part in self.protocols() for cell in part.usual_cells()]
+
+    def measure(self, trainer: Trainer) -> None:
+        """Train, then time and count the block's better start and pre-norm in turn."""
+        trainings = trainer.train(self.pending)
+        parts = [(column, part.better_starts(trainings)) for column, part in self.protocols()]
+        trainer.measure(
+            cell for column, better in parts for one in (column.reference, *better)
+            for cell in cost_cells(one) if cell.depth == column.depth
+        )  # fmt: skip
