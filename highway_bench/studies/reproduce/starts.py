@@ -291,7 +291,7 @@ class Unattenuated(AtStart):
                 source=f"{HIGHWAYS}, eq. 5",
                 evidence=Evidence.COMPUTED,
                 statistic=Statistic.EXACT,
-                quantity="largest distance from 1 of a singular value of all layers together, at bias −100, exact",
+                quantity="largest distance from 1 of a singular value of all layers together, at bias −100",
                 unit="",
                 region=Region(most=ROUNDING),
                 refuted=(Region(least=1e-6),),
