@@ -10,17 +10,18 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Template
 
-from highway_bench import __version__
 from highway_bench.blocks import blocks
 from highway_bench.errors import BadInput
 from highway_bench.frames.results import Results
 from highway_bench.plugins import PACKAGE, load_plugins
 from highway_bench.provenance import identity
+from highway_bench.provenance.git import source_commit
 from highway_bench.report.format import between, signed, three
 from highway_bench.results.parquet import ParquetRows, write_parquet
 from highway_bench.results.store import Store
@@ -28,7 +29,7 @@ from highway_bench.studies.entries.columns import ColumnResult, results_of
 from highway_bench.studies.entries.protocol import VERSION, EntryColumn
 
 ABOUT, ROWS, CARD = "entry.toml", "rows.parquet", "card.svg"
-FIELDS: Final = ("name", "file", "paper", "author", "machine", "highway_bench", "protocol")
+FIELDS: Final = ("name", "file", "paper", "author", "machine", "commit", "protocol")
 MOST: Final = 20
 """Per cent at the ends of a card's axis."""
 HALF: Final = 84
@@ -104,7 +105,7 @@ def write_entry(name: str, folder: Path, store: Store, columns: Sequence[EntryCo
         "file": module if own else file,
         **about,
         "machine": identity("cpu").machine,
-        "highway_bench": __version__,
+        "commit": source_commit() or f"highway-bench {version('highway-bench')}",
         "protocol": VERSION,
     }
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in fields.items()]
