@@ -26,7 +26,7 @@ from highway_bench.report.choice.lines import taken
 from highway_bench.report.choice.ranking import KINDS
 from highway_bench.report.columns import Record, TextTable, markdown_table, missing, quoted
 from highway_bench.report.figures.overview import overview_picture
-from highway_bench.report.format import NONE, between, quantity, three
+from highway_bench.report.format import NONE, between, quantity, signed, three
 from highway_bench.results.parquet import FINALS, TABLE
 from highway_bench.studies.decide.tables import tables as decide_tables
 from highway_bench.studies.decide.transfer import transfer
@@ -101,12 +101,16 @@ def carried(known: dict[str, pd.DataFrame]) -> pd.DataFrame:
             "of": row["of"],
             "to": row["to"],
             "connections": row["connections"],
-            "τ [95 %]": f"{row['tau']:.2f} {between(row['tau_low'], row['tau_high'], '{:.2f}'.format)}",
+            "τ [95 %]": f"{_tau(row['tau'])} {between(row['tau_low'], row['tau_high'], _tau)}",
             "changes sides": row["change"] or NONE,
         }
         for row in rows_of(table)
     ]
     return pd.DataFrame(records)
+
+
+def _tau(value: float) -> str:
+    return signed(value, ".2f")
 
 
 def claim_table(repetitions: Iterable[Repetition]) -> pd.DataFrame:

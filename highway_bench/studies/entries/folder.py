@@ -134,7 +134,7 @@ def _drawn(one: ColumnResult) -> dict[str, Any]:
         "left": None if left is None else round(left, 1),
         "dot": None if dot is None else round(dot, 1),
         "right": None if right is None else round(right, 1),
-        "says": one.word,
+        "says": f"{one.word}, {one.trains}/{one.seeds} train" if one.seeds else one.word,
         "more": per_cent if known else "",
-        "cost": f"{step}, {one.trains}/{one.seeds} train" if one.seeds else "",
+        "cost": step if one.seeds else "",
     }
