@@ -34,6 +34,8 @@ from highway_bench.studies.reproduce.claims import Claim
 
 LABELS = {one.family: one.label for one in reversed(KINDS)}
 """What people call a family."""
+OF_SETTING = {"data": "", "depth": "layers", "plain_width": "wide", "steps": "steps", "optimiser": ""}
+"""What a setting of the table of orders has beside its kind, with units."""
 LONG = ["recipe", "samples", "paired", "message", "label"]
 """Columns that no file has room for."""
 COUNT = re.compile(r" \(n = [\d,]+\)")
@@ -92,12 +94,17 @@ def decided(results: Results) -> dict[str, TextTable]:
 
 def carried(known: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Which order of connections carries over, for print."""
-    table = transfer(known[TABLE], known[FINALS])
+    table = transfer(known[TABLE], known[FINALS]).sort_values(["differs", "kind"], kind="stable")
     names = {"plain_width": "width"}
     records = [
         {
             "what differs": names.get(row["differs"], row["differs"]),
             "kind": LABELS.get(row["kind"], row["kind"]),
+            "else": ", ".join(
+                f"{row[name]:,} {unit}".strip() if unit else str(row[name])
+                for name, unit in OF_SETTING.items()
+                if name != row["differs"]
+            ),
             "of": row["of"],
             "to": row["to"],
             "connections": row["connections"],

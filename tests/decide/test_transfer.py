@@ -21,7 +21,9 @@ def column(losses, words=None, *, depth=10, steps=600, data="digits", optimiser=
     for name, loss in losses.items():
         word = (words or {}).get(name)
         answers.append(
-            identity | {"connection": name, "steps": steps, "plain_width": 64, "held_out_word": word, "held_out": loss}
+            identity
+            | {"connection": name, "steps": steps, "plain_width": 64, "optimiser": optimiser}
+            | {"held_out_word": word, "outcome": "trains"}
         )
         finals += [
             identity | {"connection": name, "seed": seed, "held_out": None if loss is None else loss + 0.001 * seed}
@@ -59,3 +61,11 @@ def test_pairs_differ_in_one_thing_and_only_the_ends_of_a_ladder_are_compared():
 def test_a_connection_that_diverged_comes_last():
     table = transferred(column(LOSSES), column(LOSSES | {"pre-norm": None}, depth=20))
     assert table["tau"].item() == pytest.approx(0)  # behind all three others: 3 of 6 pairs
+
+
+def test_a_connection_of_which_every_tuning_run_diverged_comes_last_too():
+    answers, finals = column(LOSSES, depth=20)
+    answers[1]["outcome"] = "diverges"  # pre-norm has no finals there
+    finals = [one for one in finals if one["connection"] != "pre-norm"]
+    table = transferred(column(LOSSES), (answers, finals))
+    assert table["tau"].item() == pytest.approx(0)

@@ -79,6 +79,7 @@ COLUMNS: Final = {
     "edge": WideColumn(TEXT, "", "lowest or highest where the rate is that of those tried"),
     "width": WideColumn(WHOLE, "1", "width"),
     "plain_width": WideColumn(WHOLE, "1", "plain's width, whose budget all have"),
+    "optimiser": WideColumn(TEXT, "", "optimiser of the trainings"),
     "batch": WideColumn(WHOLE, "1", "items of a training step"),
     "params": WideColumn(WHOLE, "1", "learned parameters"),
     "steps": WideColumn(WHOLE, "step", "training steps"),

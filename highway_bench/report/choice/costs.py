@@ -151,7 +151,7 @@ def add_seconds(row: WideRow) -> None:
 
 
 def _log(value: float) -> float:
-    return math.log(value) if value > 0 else -math.inf
+    return -math.inf if value == 0 else math.log(value)
 
 
 class Schedules:

@@ -15,7 +15,7 @@ from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.report import columns as column
 from highway_bench.report.choice.answers import COLUMN
 from highway_bench.report.choice.columns import AGREES, BITS, CONTRADICTS, HERE, RANKED
-from highway_bench.report.choice.ranking import LayerKind, Ranking, depths_of, ranking, rankings_of
+from highway_bench.report.choice.ranking import Criterion, LayerKind, Ranking, depths_of, ranking, rankings_of
 from highway_bench.report.columns import TextTable
 from highway_bench.report.format import NONE, counted, estimate, quantity, three
 
@@ -78,7 +78,7 @@ def answer_lines(table: pd.DataFrame, kind: LayerKind, depth: int, what: str) ->
     rows = [head]
     for one in found:
         shown = one.rows[: ROWS[len(found)]]
-        rows += [[str(one.depth) if number == 0 else "", *cells(row)] for number, row in enumerate(shown)]
+        rows += [[str(one.depth) if number == 0 else "", *cells(row, criterion)] for number, row in enumerate(shown)]
     left = sum(max(0, len(one.rows) - ROWS[len(found)]) for one in found)
     protocol = next((row["protocol"] for one in found for row in one.rows), "")
     setting = ", ".join(part for part in protocol.split(", ") if "width" in part or "steps" in part)
@@ -94,14 +94,14 @@ def answer_lines(table: pd.DataFrame, kind: LayerKind, depth: int, what: str) ->
     ]
 
 
-def cells(row: dict[str, Any]) -> list[str]:
+def cells(row: dict[str, Any], criterion: Criterion) -> list[str]:
     """The cells of a connection in a terminal."""
     drawn = row["outcome"]
     if row["value"] is not None:
-        known = row["low"] not in (None, row["value"]) or row["high"] == math.inf
+        known = row["low"] is not None and not row["low"] == row["value"] == row["high"]
         drawn = estimate(row["value"], row["low"], row["high"]) if known else three(row["value"])
     elif row["outcome"] in RANKED:
-        drawn = "not reached" if row["not_reached"] else NONE
+        drawn = "not reached" if row["not_reached"] and criterion.rank == "seconds_saved" else NONE
     return [
         f"{row['connection']} · {row['start']}",
         drawn,

@@ -154,7 +154,7 @@ def kinds_of(table: pd.DataFrame) -> list[LayerKind]:
 
 def ranking(table: pd.DataFrame, kind: LayerKind, depth: int, what: str = "held-out") -> Ranking:
     """The ranking of a kind at a measured depth, by the name of a criterion."""
-    return _ranked(kind, depth, CRITERIA[what], _records(table, kind, depth))
+    return _ranked(kind, depth, _criterion(table, kind, what), _records(table, kind, depth))
 
 
 def rankings_of(table: pd.DataFrame) -> list[Ranking]:
@@ -165,7 +165,13 @@ def rankings_of(table: pd.DataFrame) -> list[Ranking]:
 def every_ranking(table: pd.DataFrame, kind: LayerKind, depth: int) -> dict[str, Ranking]:
     """The rankings of a kind at a measured depth, by the names of the criteria."""
     rows = _records(table, kind, depth)
-    return {what: _ranked(kind, depth, criterion, rows) for what, criterion in CRITERIA.items()}
+    return {what: _ranked(kind, depth, _criterion(table, kind, what), rows) for what in CRITERIA}
+
+
+def _criterion(table: pd.DataFrame, kind: LayerKind, what: str) -> Criterion:
+    """The criterion of a name; of time the exact one, at every depth, where whole schedules of the kind are known."""
+    exact = what == BY_SCHEDULES.name and rows_of_kind(table, kind)["less_time"].notna().any()
+    return BY_SCHEDULES if exact else CRITERIA[what]
 
 
 def _records(table: pd.DataFrame, kind: LayerKind, depth: int) -> list[dict[str, Any]]:
@@ -178,8 +184,6 @@ def _records(table: pd.DataFrame, kind: LayerKind, depth: int) -> list[dict[str,
 
 
 def _ranked(kind: LayerKind, depth: int, criterion: Criterion, records: list[dict[str, Any]]) -> Ranking:
-    if criterion.name == "time" and any(row["less_time"] is not None for row in records):
-        criterion = BY_SCHEDULES
     rows = sorted((_drawn(row, criterion) for row in records), key=lambda row: _order(row, criterion))
     once = {row["connection"]: row for row in reversed(rows)}  # the better start is the first
     kept = [row for row in rows if once[row["connection"]] is row]

@@ -14,6 +14,7 @@ import pandas as pd
 
 from highway_bench.declared import declared
 from highway_bench.measure.paired import UNDECIDED
+from highway_bench.measure.statistics import wilson
 from highway_bench.provenance.machine import labels
 from highway_bench.report.choice.answers import plain_texts, this_machine
 from highway_bench.report.choice.columns import BEHIND, BEST, BITS, CONTRADICTS, HERE, NOT_SEPARATED, RANKED
@@ -158,12 +159,12 @@ def _ranking(kind: LayerKind, one: Ranking, order: Mapping[tuple[str, str], int]
 def _value(row: Mapping[str, Any], criterion: Criterion) -> str:
     """What is drawn, as text: a difference has its sign."""
     if row["value"] is None:
-        missed = row["outcome"] in RANKED and criterion.name == "time" and row["not_reached"]
+        missed = row["outcome"] in RANKED and criterion.rank == "seconds_saved" and row["not_reached"]
         return "not reached" if missed else row["outcome"] if row["outcome"] not in RANKED else NONE
     if criterion.name == "held-out":
         return "best" if row["place"] == BEST else signed(round(row["value"], 4), "+.3g")
     is_open = row["high"] == math.inf or row["low"] == 0
-    return f"{estimate(row['value'], row['low'], row['high']) if is_open else three(row['value'])}×"
+    return estimate(row["value"], row["low"], row["high"]) if is_open else f"{three(row['value'])}×"
 
 
 class Scale:
@@ -232,8 +233,8 @@ def overview(found: Sequence[Ranking]) -> ScreenData:
         "columns": [{"kind": one.kind.name, "label": one.kind.label, "depth": one.depth} for one in found],
         "rows": [{"name": name, "cells": [_cell(cells[name].get(number)) for number in range(len(found))],
                   **counts[name]} for name in ordered],
-        "robust": max(({"name": name, **counts[name]} for name in ordered),
-                      key=lambda one: (one["trains"], one["near"]), default=None),
+        "robust": max(({"name": name, **counts[name]} for name in ordered if counts[name]["trains"]),
+                      key=lambda one: (wilson(one["trains"], one["measured"]).low, one["near"]), default=None),
     }  # fmt: skip
 
 

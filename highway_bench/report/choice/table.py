@@ -82,6 +82,7 @@ def _identity(contest: Mapping[str, Any], rung: Mapping[str, Any]) -> WideRow:
         "start": start if isinstance(start, str) and start else start_of(rung["block"]),
         "protocol": protocol_of(contest),
         "plain_width": contest["nominal_width"],
+        "optimiser": recipe_of(contest["recipe"]).get("optimiser"),
         "batch": contest["batch_size"],
     }
 

@@ -1,7 +1,7 @@
-"""Which order of connections carries over from one setting to another: other steps, data, width, depth or optimiser.
+"""How well the order of connections carries over to other steps, data, widths, depths and optimisers.
 
 Two columns of the wide table are compared where they differ in one of these. Connections are ordered by the mean
-held-out loss of their better start; one of which a seed diverged comes last.
+held-out loss of their better start. One of which a seed diverged, or every tuning run, comes last.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from highway_bench.frames.rows import groups, rows_of
 from highway_bench.measure.paired import BETTER, WORSE
 from highway_bench.measure.statistics import CONFIDENCE
 from highway_bench.report.choice.columns import IDENTITY, REFERENCE
+from highway_bench.success.ladder import DIVERGES
 
 DIFFER: Final = ("steps", "data", "plain_width", "depth", "optimiser")
 """What two settings may differ in."""
@@ -43,9 +44,9 @@ class Column:
 def transfer(answers: pd.DataFrame, finals: pd.DataFrame) -> pd.DataFrame:
     """A row for each pair of settings that differ in one thing; of depths only the shallowest and the deepest.
 
-    Columns: what ``differs``, ``kind`` and ``data``, the values ``of`` and ``to``, the number of ``connections`` that
-    both have, Kendall's ``tau`` of their orders with bounds from a bootstrap over seeds, and those that ``change``
-    sides: better than pre-norm in one, worse in the other."""
+    Columns: what ``differs``, the setting (``SETTING``) with the values ``of`` and ``to``, the number of
+    ``connections`` that both have, Kendall's ``tau`` of their orders with bounds from a bootstrap over seeds, and those
+    that ``change`` sides: better than pre-norm in one, worse in the other."""
     columns = sorted(_columns(answers, finals), key=lambda one: [one.setting[name] for name in SIZES])
     records = []
     for one, other in combinations(columns, 2):
@@ -60,8 +61,7 @@ def transfer(answers: pd.DataFrame, finals: pd.DataFrame) -> pd.DataFrame:
         records.append(
             {
                 "differs": differs[0],
-                "kind": one.setting["kind"],
-                "data": one.setting["data"],
+                **one.setting,
                 "of": one.setting[differs[0]],
                 "to": other.setting[differs[0]],
                 "connections": len(names),
@@ -76,13 +76,11 @@ def transfer(answers: pd.DataFrame, finals: pd.DataFrame) -> pd.DataFrame:
 
 def _columns(answers: pd.DataFrame, finals: pd.DataFrame) -> Iterator[Column]:
     """The settings in which several connections were trained at one budget of parameters."""
-    about = answers[[*IDENTITY, "steps", "plain_width", "held_out_word"]]
-    runs = finals.merge(about, on=list(IDENTITY))
+    about = answers[list(dict.fromkeys([*IDENTITY, *DIFFER, "outcome", "held_out_word"]))]
+    runs = about.merge(finals[[*IDENTITY, "seed", "held_out"]], on=list(IDENTITY), how="left")
+    runs = runs[runs["seed"].notna() | runs["outcome"].eq(DIVERGES)]
     runs = runs[runs["protocol"].str.startswith("equal params")]
-    runs = runs.assign(
-        optimiser=runs["protocol"].str.extract("(sgd|adamw)", expand=False),
-        score=runs["held_out"].fillna(math.inf),
-    )
+    runs = runs.assign(score=runs["held_out"].fillna(math.inf))
     for setting, part in groups(runs, SETTING):
         losses: dict[str, np.ndarray] = {}
         words: dict[str, str] = {}
