@@ -119,7 +119,7 @@ def enter(
     block: Annotated[str | None, typer.Option(help="The block, if the file registers several.")] = None,
     out: Annotated[Path, typer.Option(help="The folder of entries.")] = Path("entries"),
     workers: WorkerCount = None,
-    store: Annotated[Path | None, typer.Option(help="By default reports/entries/BLOCK.sqlite.")] = None,
+    store: Annotated[Path | None, typer.Option(help="By default one in reports/entries.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be trained; train nothing.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -130,41 +130,37 @@ def enter(
     trainings are not repeated, so the same command resumes.
     """
     from highway_bench.plan.plan import Plan
-    from highway_bench.studies.entries.enter import block_in
+    from highway_bench.studies.entries.enter import block_in, default_store
     from highway_bench.studies.entries.enter import enter as entered
     from highway_bench.studies.entries.protocol import EntryWork, entry_columns
 
     name = block_in(file, block)
-    path = store or Path("reports/entries") / f"{name}.sqlite"
+    path = store or default_store(name)
     if dry_run:
         work = EntryWork(name, entry_columns())
         estimate = Plan(tuple(work.usual_cells())).estimate(path, workers=1)
-        left = {"block": name, "usual": len(estimate.cells), "left": len(estimate.left),
-                "core_hours": estimate.seconds / 3600}  # fmt: skip
-        trained = {column.label for column, _ in work.protocols()}
-        rows = [[one.label, "yes" if one.label in trained else one.missing or "not for this layer"]
-                for one in work.columns]  # fmt: skip
-        title = (
-            f"{name}: {left['left']} of usually {left['usual']} runs are left, {estimate.seconds / 3600:.2g} core-hours"
-        )
-        show(left, [text_table(title, ["column", "trained"], rows)], as_json=json)
+        left = {"usual": len(estimate.cells), "left": len(estimate.left), "core_hours": estimate.seconds / 3600}
+        rows = [[one.label, work.missing.get(one.label, "yes")] for one in work.columns]
+        runs = f"{left['left']} of usually {left['usual']} runs are left, {left['core_hours']:.2g} core-hours"
+        show({"block": name, **left}, [text_table(f"{name}: {runs}", ["column", "trained"], rows)], as_json=json)
         return
     with measuring(path) as on_event:
-        entry, columns = entered(
+        entry, work = entered(
             file, paper=paper, author=author, block=block, out=out, store=path, workers=workers, on_event=on_event
         )
-    results = entry.results(columns)
+    results = entry.results(work.columns)
     data = {"block": name, "folder": entry.folder, "columns": [column_data(one) for one in results]}
     show(data, entry_parts(name, results, entry.folder), as_json=json)
 
 
 def column_data(one: ColumnResult) -> dict[str, Any]:
     """A column of an entry as plain data."""
+    low, high = one.step_bounds
     return {
         "column": one.label,
         "word": one.word,
         "difference": bounds(one.difference),
-        "step": bounds(one.step),
+        "step": finite({"value": one.step, "low": low, "high": high}),
         "trains": one.trains,
         "seeds": one.seeds,
         "start": one.start,
@@ -174,25 +170,22 @@ def column_data(one: ColumnResult) -> dict[str, Any]:
 
 def entry_parts(name: str, results: Sequence[ColumnResult], folder: Path) -> Iterator[Printed]:
     """An entry's columns as a table, and its folder."""
-    from highway_bench.report.format import between, three
+    from highway_bench.report.format import per_cent
+    from highway_bench.studies.entries.folder import step_text
 
-    yield text_table(
-        f"{name} against pre-norm",
-        ["column", "word", "held-out loss, %", "seeds that train", "step", "start", "rate"],
+    rows = [
         [
-            [
-                one.label,
-                one.word,
-                f"{one.difference.value:+.1f} [{one.difference.low:+.1f}, {one.difference.high:+.1f}]"
-                if one.difference.n
-                else "",
-                f"{one.trains} of {one.seeds}" if one.seeds else "",
-                f"{three(one.step.value)} {between(one.step.low, one.step.high)}" if one.seeds else "",
-                one.start,
-                f"{one.rate:g}" if one.seeds else "",
-            ]
-            for one in results
-        ],
-        note="Paired by seed with pre-norm's committed runs; 95 % for all columns together. Step: over pre-norm's.",
-    )
+            one.label,
+            one.word,
+            per_cent(one.difference.value, one.difference.low, one.difference.high) if one.difference.n else "",
+            f"{one.trains} of {one.seeds}" if one.seeds else "",
+            step_text(one).removeprefix("step × "),
+            one.start,
+            f"{one.rate:g}" if one.seeds else "",
+        ]
+        for one in results
+    ]
+    heads = ["column", "word", "held-out loss, %", "seeds that train", "step", "start", "rate"]
+    note = "Paired by seed with pre-norm; 95 % for all columns together. Step: over pre-norm's."
+    yield text_table(f"{name} against pre-norm", heads, rows, note=note)
     yield f"entry: {folder}"

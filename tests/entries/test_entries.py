@@ -2,8 +2,10 @@
 
 import math
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 from highway_bench.blocks import blocks
@@ -12,6 +14,7 @@ from highway_bench.frames.results import Results
 from highway_bench.frames.rows import rows_of
 from highway_bench.report.choice.ranking import kind_of
 from highway_bench.report.choice.table import finals_of, wide_table
+from highway_bench.results.parquet import ParquetRows, write_parquet
 from highway_bench.studies.decide.candidate import starts_of
 from highway_bench.studies.decide.rounds import Trainer
 from highway_bench.studies.entries import board, columns, enter, folder, protocol
@@ -56,14 +59,20 @@ def tiny():
 
 @pytest.fixture
 def protocol_of_one(tiny, monkeypatch):
-    """The protocol has the tiny column, and one of which nothing is known."""
+    """The protocol has the tiny column, and one of which nothing is known; checks run in this process."""
     unknown = protocol.EntryColumn(kind_of("resnet", "digits"), 10, tiny.column.reference, {}, "not known yet")
     every = [tiny.column, unknown]
-    monkeypatch.setattr(columns, "known_finals", lambda: tiny.finals)
+    monkeypatch.setattr(protocol, "known_finals", lambda: tiny.finals)
+    monkeypatch.setattr(enter, "check_block", lambda name: [])
+    monkeypatch.setattr(board, "load_plugins", lambda files: (blocks.module_of("halved-sum"),))
     for module in (enter, board):
         monkeypatch.setattr(module, "entry_columns", lambda: every)
-    monkeypatch.setattr(enter, "check_block", lambda name: [])
+        monkeypatch.setattr(module, "problems_apart", lambda one, *quick: problems(one, every, quick=bool(quick)))
     return every
+
+
+def problems(path, columns, *, quick=False):
+    return list(board.problems(folder.read_entry(path), columns, quick=quick))
 
 
 @pytest.fixture
@@ -71,23 +80,32 @@ def entered(protocol_of_one, tmp_path, monkeypatch):
     """The entry of a block in a file."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(MINE)
-    entry, _ = enter.enter("mine.py", paper="arXiv:2601.00001", out=tmp_path / "entries", workers=1)
+    entry, _ = enter.enter("mine.py", paper="arXiv:2601.00001", author="A. B.", out=tmp_path / "entries", workers=1)
     yield entry
     blocks.unregister("halved-sum")
 
 
+def edit(entry, change):
+    """Change the rows of an entry, and draw its card again as an impostor would."""
+    rows = ParquetRows(entry.folder / "rows.parquet")
+    table = change(rows.frame())
+    records = table.astype(object).where(table.notna(), None).to_dict("records")
+    write_parquet(records, rows.runs(), entry.folder / "rows.parquet")
+
+
+@pytest.mark.slow
 def test_from_a_file_to_a_card_a_check_and_a_page(entered, protocol_of_one, capsys, monkeypatch):
     names = {path.name for path in entered.folder.iterdir()}
-    assert names == {"entry.toml", "rows.parquet", "card.svg", "halved_sum.py"}
+    assert names == {"entry.toml", "rows.parquet", "card.svg", "mine.py"}
     assert (entered.folder / "rows.parquet").stat().st_size < 100_000
     one, unknown = entered.results(protocol_of_one)
     assert one.word in ("better", "worse", "equal", "undecided")
     assert (one.seeds, unknown.word, unknown.seeds) == (5, "not known yet", 0)
     assert one.difference.low < one.difference.value < one.difference.high
-    assert one.step.low < one.step.value < one.step.high
+    assert one.step_bounds.low < one.step < one.step_bounds.high
     card = (entered.folder / "card.svg").read_text()
-    assert 'width="800" height="200"' in card
-    assert all(word in card for word in ("y = (x + H(x)) / 2", "arXiv:2601.00001", one.word, "not known yet"))
+    assert all(word in card for word in ("y = (x + H(x)) / 2", "A. B. · arXiv:2601.00001", one.word, "not known yet"))
+    assert problems(entered.folder, protocol_of_one) == []
 
     def status(*arguments):
         monkeypatch.setattr("sys.argv", ["board", "--folder", str(entered.folder.parent), *arguments])
@@ -95,46 +113,79 @@ def test_from_a_file_to_a_card_a_check_and_a_page(entered, protocol_of_one, caps
             board.main()
         return ended.value.code, capsys.readouterr().out
 
-    assert status() == (0, "")
+    assert status("--check") == (0, "")
     page = (entered.folder.parent / "README.md").read_text()
-    assert re.search(r"\| \[halved-sum\]\(halved-sum\) \| arXiv:2601.00001 \| " + one.word, page)
-    assert status("--check") == (0, "")
-    (entered.folder / "card.svg").write_text(card.replace(one.word, "wonderful"))
-    (entered.folder.parent / "README.md").write_text("mine")
-    code, said = status("--check")
-    assert (code, said.count("\n")) == (1, 2)
-    assert "card.svg is not that of rows.parquet" in said
+    assert re.search(r"\| \[halved-sum\]\(halved-sum\) \| arXiv:2601.00001 \| A. B. \| " + one.word, page)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(board, "repeated", lambda *_: [3.0, 3.1])
-        assert any("ends at" in line for line in board.problems(entered, protocol_of_one))
+    # What an impostor may do with the rows.
+    whole = (entered.folder / "rows.parquet").read_bytes()
+    final = {"test_loss": 10.0}
 
-    # Rows of another version of the protocol stand apart, and are not judged.
+    def better(table):
+        of_block = table["block"].eq("halved-sum") & table["metric"].isin(final) & table["trial"].isna()
+        return table.assign(value=table["value"].where(~of_block, table["value"] / 10))
+
+    edit(entered, better)
+    assert problems(entered.folder, protocol_of_one)[0].startswith("card.svg is not that")
+    (entered.folder / "card.svg").write_text(entered.card(protocol_of_one))
+    assert [line for line in problems(entered.folder, protocol_of_one) if "end at" in line]
+    (entered.folder / "rows.parquet").write_bytes(whole)
+    edit(entered, lambda table: table[~(table["seed"].eq(4) & table["block"].eq("halved-sum"))])
+    assert any("lacks 1 trainings" in line for line in problems(entered.folder, protocol_of_one, quick=True))
+    (entered.folder / "rows.parquet").write_bytes(whole)
+    edit(
+        entered, lambda table: pd.concat([table, table[table["seed"].eq(4)].assign(digest=lambda t: t["digest"] + "x")])
+    )
+    assert any("asks for" in line for line in problems(entered.folder, protocol_of_one, quick=True))
+    (entered.folder / "rows.parquet").write_bytes(whole)
+    (entered.folder / "card.svg").write_text(card)
+
+    # Entries of another protocol stand apart; a folder that is none does not hide the others.
+    (entered.folder.parent / "broken").mkdir()
+    (entered.folder.parent / "broken" / "entry.toml").write_text("")
     about = (entered.folder / "entry.toml").read_text()
-    (entered.folder / "entry.toml").write_text(about.replace("protocol = 1", "protocol = 0"))
-    assert status() == (0, "")
-    assert "Of another protocol: halved-sum (protocol 0)" in (entered.folder.parent / "README.md").read_text()
-    assert status("--check") == (0, "")
+    (entered.folder / "entry.toml").write_text(about.replace('protocol = "1-', 'protocol = "0-'))
+    code, said = status("--check")
+    assert (code, "broken is no entry" in said) == (1, True)
+    assert "Of other protocols: halved-sum (0-" in (entered.folder.parent / "README.md").read_text()
 
 
 def test_a_machine_on_which_pre_norm_trains_otherwise_compares_nothing(tiny, monkeypatch):
     finals = tiny.finals.assign(held_out=tiny.finals["held_out"] * 10)
-    monkeypatch.setattr(columns, "known_finals", lambda: finals)
-    here = columns._scores(tiny.finals, tiny.column, "pre-norm")
+    monkeypatch.setattr(protocol, "known_finals", lambda: finals)
+    here = columns.held_out(tiny.finals, tiny.column, "pre-norm")
     with pytest.raises(columns.ReferenceDisagrees, match="nothing is compared"):
         columns.check(tiny.column, here, 0.05)
+    monkeypatch.setattr(protocol, "known_finals", lambda: tiny.finals)
+    columns.check(tiny.column, here, 0.05)
 
 
-@pytest.mark.parametrize(("again", "agrees"), [((0.0, 0.02), True), ((1.0, 1.2), False), ((math.inf, 0.0), False)])
-def test_a_repetition_agrees_within_the_scatter_of_seeds(again, agrees):
-    assert board.agree(again, [0.0, 0.05, -0.05, 0.02, -0.02]) is agrees
+@pytest.mark.parametrize(
+    ("pairs", "agrees"),
+    [
+        ([(1.0, 1.02), (1.1, 1.0)], True),
+        ([(3.0, 1.0), (3.3, 1.0)], False),
+        ([(math.inf, 1.0), (1.0, 1.0)], False),
+        ([(math.inf, math.inf), (1.0, 1.0)], True),
+        ([(math.inf, math.inf)] * 2, True),
+        ([(1.0, math.nan), (1.0, 1.0)], False),
+    ],
+)
+def test_a_repetition_agrees_within_the_scatter_of_pre_norms_seeds(pairs, agrees):
+    assert board.agree(pairs, dict(enumerate([1.0, 1.05, 0.95, 1.02, 0.98]))) is agrees
 
 
-def test_columns_are_those_that_the_package_knows():
+def test_the_protocols_columns_and_what_each_block_lacks():
     every = protocol.entry_columns()
     assert [one.depth for one in every] == [50, 10, 10, 6]
-    assert all(one.missing or one.candidates("rezero") for one in every)
-    assert not [one for one in every if one.kind.name == "mlp" and one.candidates("value-residual")]
+    assert every[0].candidates("rezero")
+    assert {"MLP, 50", "ResNet block, 10"} <= {
+        label
+        for label, why in protocol.EntryWork("value-residual", every).missing.items()
+        if why == protocol.NOT_FOR_IT
+    }
+    other = [replace(every[0], row=every[0].row | {"rate": 1e-9}), *every[1:]]
+    assert protocol.protocol_name(every) != protocol.protocol_name(other)
 
 
 def test_a_file_without_one_block_and_a_folder_that_is_no_entry_are_refused(tmp_path):

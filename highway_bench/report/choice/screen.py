@@ -229,12 +229,13 @@ def overview(found: Sequence[Ranking]) -> ScreenData:
     goodness = {BEST: 4, NOT_SEPARATED: 3, BEHIND: 2, SLOW: 1}
     ordered = sorted(cells, key=lambda name: (-sum(goodness.get(state, 0) for state, _ in cells[name].values()), name))
     counts = {name: _counts([state for state, _ in cells[name].values()]) for name in ordered}
+    trains = {name: wilson(one["trains"], one["measured"]).low for name, one in counts.items() if one["trains"]}
+    robust = max(trains, key=lambda name: (trains[name], counts[name]["near"]), default=None)
     return {
         "columns": [{"kind": one.kind.name, "label": one.kind.label, "depth": one.depth} for one in found],
         "rows": [{"name": name, "cells": [_cell(cells[name].get(number)) for number in range(len(found))],
                   **counts[name]} for name in ordered],
-        "robust": max(({"name": name, **counts[name]} for name in ordered if counts[name]["trains"]),
-                      key=lambda one: (wilson(one["trains"], one["measured"]).low, one["near"]), default=None),
+        "robust": {"name": robust, **counts[robust]} if robust else None,
     }  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,8 +15,9 @@ from highway_bench.plugins import load_plugins
 from highway_bench.report.format import counted, listed
 from highway_bench.results.store import Store
 from highway_bench.studies.decide.rounds import Trainer
+from highway_bench.studies.entries.board import problems_apart
 from highway_bench.studies.entries.folder import Entry, write_entry
-from highway_bench.studies.entries.protocol import EntryColumn, EntryWork, entry_columns
+from highway_bench.studies.entries.protocol import EntryWork, entry_columns
 
 
 class NotAllMeasured(HighwayBenchError):
@@ -35,6 +38,12 @@ def block_in(file: str, chosen: str | None = None) -> str:
     return names[0]
 
 
+def default_store(block: str) -> Path:
+    """Where an entry's rows are measured: another source of the block has another store."""
+    source = Path(str(sys.modules[blocks.module_of(block)].__file__)).read_bytes()
+    return Path("reports/entries") / f"{block}-{hashlib.sha256(source).hexdigest()[:8]}.sqlite"
+
+
 def enter(
     file: str,
     *,
@@ -45,23 +54,29 @@ def enter(
     store: Path | None = None,
     workers: int | None = None,
     on_event: Callable[[Event], None] | None = None,
-) -> tuple[Entry, list[EntryColumn]]:
+) -> tuple[Entry, EntryWork]:
     """Check the block that ``file`` registers, measure it, and write its entry into a folder of ``out``.
 
     What ``store`` has is not measured again, so the same call goes on after an interruption. Raises ``BadInput`` for a
-    block that fails a check, ``NotAllMeasured``, and ``ReferenceDisagrees`` where pre-norm does not train as it should.
+    block that fails a check or cannot be loaded from its entry alone, ``NotAllMeasured``, and ``ReferenceDisagrees``
+    where pre-norm does not train as it should.
     """
-    name, columns = block_in(file, block), entry_columns()
+    name = block_in(file, block)
     if faults := [one for one in check_block(name) if one.problem]:
         raise BadInput(f"{name} fails {counted(len(faults), 'check')}, the first in {faults[0].family}: "
                        f"{faults[0].check}: {faults[0].problem} (highway-bench check)")  # fmt: skip
-    work = EntryWork(name, columns)
-    if not list(work.protocols()):
-        raise NothingMeasured(f"{name} can be compared in no column: {'; '.join(one.missing for one in columns)}")
-    path = store or Path("reports/entries") / f"{name}.sqlite"
-    trainer = Trainer(path, workers=workers, on_event=on_event, plugins=())
+    work = EntryWork(name, entry_columns())
+    if len(work.missing) == len(work.columns):
+        reasons = "; ".join(f"{label}: {why}" for label, why in work.missing.items())
+        raise NothingMeasured(f"{name} can be compared in no column: {reasons}")
+    path = store or default_store(name)
+    trainer = Trainer(path, workers=workers, on_event=on_event)
     work.measure(trainer)
     if trainer.failures:
         raise NotAllMeasured(trainer.failures)
+    digests = {digest for result in trainer.results for digest in result.summary.digests.values()}
     with Store(path, read_only=True) as opened:
-        return write_entry(name, out / name, opened, columns, paper=paper, author=author), columns
+        entry = write_entry(work, out / name, opened, digests, paper=paper, author=author)
+    if wrong := problems_apart(entry.folder, "--quick"):
+        raise BadInput(f"{entry.folder} was written, and is not right: {wrong[0]}")
+    return entry, work

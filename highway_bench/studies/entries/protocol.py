@@ -1,11 +1,13 @@
 """The protocol of entries: the columns in which a block is compared with pre-norm, and its trainings and timings.
 
 In each column every start of the block tries rates around pre-norm's with one seed; the better start trains with five
-fresh seeds at its best rate. Pre-norm's own finals travel with the package; three of its seeds train again, as a check.
+fresh seeds at its best rate. Pre-norm trains with the same seeds at its committed rate.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,8 +16,9 @@ from highway_bench.blocks import blocks
 from highway_bench.cell import Cell, canonical
 from highway_bench.data import make_dataset
 from highway_bench.frames.rows import block_label, rows_of, without_init
-from highway_bench.report.choice.answers import known_answers
-from highway_bench.report.choice.columns import RANKED
+from highway_bench.plan.settings import FRESH_SEEDS
+from highway_bench.report.choice.answers import known_answers, known_finals
+from highway_bench.report.choice.columns import IDENTITY, RANKED
 from highway_bench.report.choice.ranking import LayerKind, kind_of, rows_of_kind
 from highway_bench.studies.decide.candidate import REFERENCE, TUNING_SEEDS, Candidate, Trainings, around, starts_of
 from highway_bench.studies.decide.evidence import RankedProtocol
@@ -24,22 +27,21 @@ from highway_bench.studies.decide.rounds import Trainer
 from highway_bench.tasks.from_cell import cell_family
 
 VERSION: Final = 1
-"""Entries of other versions stand apart. Raised where a column, its seeds or pre-norm's finals change."""
-SEEDS: Final = range(5)
-CHECK_SEEDS: Final = range(3)
+"""Raised where the rules change. ``protocol_name`` has what pre-norm's finals add to it."""
 PLACES: Final = (
     ("dense", "dense", 50),
     ("resnet", "resnet", 10),
     ("vision", "transformer", 10),
     ("language", "transformer", 6),
 )
-"""Part of decide, family and depth of each column."""
+"""Part of decide, family and depth of each column, the cheapest first."""
+NOT_FOR_IT: Final = "not for this layer"
 
 
 @dataclass(frozen=True)
 class EntryColumn:
     """A kind of layer at a depth. ``row`` is pre-norm's in the wide table of committed rows, and ``reference`` its
-    candidate; ``missing`` says why nothing can be compared, if so."""
+    candidate; ``missing`` says why nothing can be measured here, if so."""
 
     kind: LayerKind
     depth: int
@@ -51,28 +53,40 @@ class EntryColumn:
     def label(self) -> str:
         return f"{self.kind.label}, {self.depth}"
 
-    @property
-    def address(self) -> str:
-        """The place of the column on a page of results."""
-        return f"#{self.kind.name}/{self.depth}/held-out"
+    def without(self, block: str) -> str:
+        """Why ``block`` is not measured here; empty if it is."""
+        refused = blocks.get(block).refusal(cell_family(self.reference.template)) is not None
+        return NOT_FOR_IT if refused else self.missing
 
     def candidates(self, block: str) -> list[Candidate]:
-        """The starts of ``block`` here; none where it has no use for the family, or nothing can be compared."""
-        template = self.reference.template
-        if self.missing or blocks.get(block).refusal(cell_family(template)) is not None:
+        """The starts of ``block`` here; none where it is not measured."""
+        if self.without(block):
             return []
+        template = self.reference.template
         own = template.but(block=block, start=None, width=template.nominal_width)
-        words: dict[str, Any] = {"fresh": SEEDS, "more": (), "tuning": TUNING_SEEDS[:1]}
+        words: dict[str, Any] = {"more": (), "tuning": TUNING_SEEDS[:1]}
         return starts_of(own, (self.depth,), around(self.row["rate"]), **words)
 
-    def check_cells(self) -> list[Cell]:
-        """Pre-norm again, at its committed rate."""
-        return [self.reference.run(self.depth, self.row["rate"], seed) for seed in CHECK_SEEDS]
+    def reference_cells(self) -> list[Cell]:
+        """Pre-norm at its committed rate."""
+        return [self.reference.run(self.depth, self.row["rate"], seed) for seed in range(FRESH_SEEDS)]
+
+    def committed(self) -> dict[int, float]:
+        """Pre-norm's committed held-out losses by seed."""
+        finals = known_finals()
+        own = finals[(finals[list(IDENTITY)] == [self.row.get(name) for name in IDENTITY]).all(axis=1)]
+        return {row["seed"]: row["held_out"] for row in rows_of(own[own["held_out"].notna()])}
 
 
 def entry_columns() -> list[EntryColumn]:
     """Every column of the protocol."""
     return [_column(*place) for place in PLACES]
+
+
+def protocol_name(columns: Sequence[EntryColumn]) -> str:
+    """The version with a hash of the columns and of pre-norm's finals in them: entries of other names stand apart."""
+    facts = [[one.label, one.row.get("rate"), sorted(one.committed().items())] for one in columns]
+    return f"{VERSION}-{hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:8]}"
 
 
 def _column(part: str, family: str, depth: int) -> EntryColumn:
@@ -87,7 +101,7 @@ def _column(part: str, family: str, depth: int) -> EntryColumn:
     if not rows:
         return EntryColumn(kind, depth, next(iter(starts.values())), {}, "not known yet")
     missing = make_dataset(str(template.dataset), **template.recipe.get("dataset", {})).missing()
-    return EntryColumn(kind, depth, starts[rows[0]["start"]], rows[0], missing or "")
+    return EntryColumn(kind, depth, starts[rows[0]["start"]], rows[0], "its data is missing" if missing else "")
 
 
 @dataclass(frozen=True)
@@ -97,21 +111,26 @@ class EntryWork:
     block: str
     columns: Sequence[EntryColumn]
 
+    @property
+    def missing(self) -> dict[str, str]:
+        """The columns in which the block is not measured, and why."""
+        return {one.label: why for one in self.columns if (why := one.without(self.block))}
+
     def protocols(self) -> Iterator[tuple[EntryColumn, RankedProtocol]]:
-        """The columns in which the block is trained, each as a part of decide."""
+        """The columns in which the block is measured, each as a part of decide."""
         for one in self.columns:
             if candidates := one.candidates(self.block):
                 yield one, RankedProtocol("entry", tuple(candidates))
 
     def pending(self, trainings: Trainings) -> list[Cell]:
-        """The trainings to make next: the check and the block's, in every column."""
-        cells = [cell for column, _ in self.protocols() for cell in column.check_cells() if cell not in trainings]
+        """The trainings to make next, pre-norm's and the block's, in every column."""
+        cells = [cell for column, _ in self.protocols() for cell in column.reference_cells() if cell not in trainings]
         return cells + [cell for _, part in self.protocols() for cell in part.pending(trainings)]
 
     def usual_cells(self) -> list[Cell]:
         """The trainings if the middle rate is the best and every run trains."""
-        checks = [cell for column, _ in self.protocols() for cell in column.check_cells()]
-        return checks + [cell for _, part in self.protocols() for cell in part.usual_cells()]
+        cells = [cell for column, _ in self.protocols() for cell in column.reference_cells()]
+        return cells + [cell for _, part in self.protocols() for cell in part.usual_cells()]
 
     def measure(self, trainer: Trainer) -> None:
         """Train, then time and count the block's better start and pre-norm in turn."""
