@@ -6,19 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from highway_bench.cell import Cell
-from highway_bench.plan.settings import FIRST_SGD_RATES
 from highway_bench.report import columns as column
 from highway_bench.report.format import quantity, signed, three
-from highway_bench.studies.decide.candidate import Candidate
 from highway_bench.studies.reproduce.arms import (
     MOST_SEEDS,
     Trained,
-    TunedReproduction,
     columns,
     of_arm,
     ratio,
@@ -28,7 +25,13 @@ from highway_bench.studies.reproduce.arms import (
     trained,
     untrained,
 )
-from highway_bench.studies.reproduce.base import Evaluated, NotAttempted, measured, register_reproduction
+from highway_bench.studies.reproduce.base import (
+    Evaluated,
+    NotAttempted,
+    Reproduction,
+    measured,
+    register_reproduction,
+)
 from highway_bench.studies.reproduce.claims import Claim, Observation, RuleVersion
 from highway_bench.studies.reproduce.flops import COMPARISON, GATE_PAIR, NORMED
 from highway_bench.studies.reproduce.quantities import Region, Statistic, rate
@@ -38,24 +41,22 @@ from highway_bench.studies.reproduce.request import Request
 # an interval, and the gate that the source trains was no guard. In version 3 that guard excused even nets that did not
 # fail, and a net that had not trained could be the worse one. In version 4 nets trained for 200 steps, after which even
 # identity had a test error of 12 %. Since 2026-11-28 the guard of a reference that is not close to the end of its
-# training, which can only withhold a verdict, is that of every comparison and not of "hardly worse" alone. In version
-# 6 of the comparisons, whose rows nobody had seen, every net has a rate of its own
+# training, which can only withhold a verdict, is that of every comparison and not of "hardly worse" alone. Since
+# 2026-11-29 there is no comparison at a rate that was not tuned, which withholds all of them until rates are tuned
 VERSION = RuleVersion(5, "2026-11-28", seen=36)
-AT_OWN_RATES = RuleVersion(6, "2026-12-01", seen=36)
 MAPPINGS = "arXiv:1603.05027, table 1"
 
 # The source counts a test error above 20 % as a failure, of the median of five runs: a net "fails" if the rate of such
 # seeds is above half. Every net fails if its training is too short, so a failure counts only if nets that do not fail
-# in the source do not here: identity and, for gates, the exclusive gate at −6. All of these have the published rate.
-# Elsewhere final training losses at tuned rates are compared, paired by seed; a net that fails here is not compared.
-# Early in training, losses say how fast nets train, and the source compares the ends. So the reference must have come
-# close to the end of its training.
+# in the source do not here: identity and, for gates, the exclusive gate at −6. Elsewhere final training losses are
+# compared, paired by seed; a net that fails here is not compared. Early in training, losses say how fast nets train,
+# and the source compares the ends. So the reference must have come close to the end of its training.
 FACTOR = 1.5  # "hardly worse"
+UNTUNED = "both have the published learning rate, which was not tuned for these networks"
 SCATTER = 0.2  # decades between runs of convolutional networks: 0.13 to 0.26 were measured after 150 steps
 
 DEPTH, WIDTH, BATCH = 16, 16, 64  # 16 pairs of convolutions: 34 layers with the first and the last
-STEPS, RATE = 800, 0.1  # ten epochs
-TUNED_SEEDS = 8
+STEPS = 800  # ten epochs
 TRAINED = Trained("test_accuracy", Region(least=0.8, closed=True), "a test error of at most 20 %")
 CLOSE = Trained(
     "test_accuracy", Region(least=0.95, closed=True), "a test error of at most 5 %", "is not near the end of training"
@@ -106,17 +107,6 @@ NORMED_GATE = Case(
 CASES: Sequence[Case] = (IDENTITY, PLAIN, HALF_ONE, HALVES, *EXCLUSIVE.values(), *SHORTCUT_ONLY.values(), NORMED_GATE)
 
 
-class ShortcutRuns(NamedTuple):
-    """The runs at the ``published`` rate, and those at rates that were ``tuned`` for each net."""
-
-    published: pd.DataFrame
-    tuned: pd.DataFrame
-
-
-COMPARED = (IDENTITY, HALVES, EXCLUSIVE[-6.0], EXCLUSIVE[-7.0], *SHORTCUT_ONLY.values(), NORMED_GATE)
-"""Those that are compared at rates of their own."""
-
-
 def _runs(runs: pd.DataFrame, case: Case) -> pd.DataFrame:
     return of_arm(runs, case=case.name)
 
@@ -129,11 +119,11 @@ def _failed(runs: pd.DataFrame) -> tuple[int, int]:
 def _fails(statement: str, case: Case, references: Sequence[Case] = (IDENTITY,), **design: Any) -> Claim:
     """A published statement that ``case`` fails, where no one of ``references`` does."""
 
-    def observe(every: ShortcutRuns, confidence: float) -> Observation:
-        failed, n = _failed(_runs(every.published, case))
+    def observe(every: pd.DataFrame, confidence: float) -> Observation:
+        failed, n = _failed(_runs(every, case))
         if not n:
             return Observation()
-        others = {one.name: _runs(every.published, one) for one in references}
+        others = {one.name: _runs(every, one) for one in references}
         excuses = [untrained(name, own, TRAINED) for name, own in others.items()]
         return Observation(
             decisive=[rate("", failed, n, confidence)],
@@ -164,11 +154,11 @@ def _compared(
 ) -> Claim:
     """A published statement about ``case`` against ``reference``: a higher loss, or one that is ``hardly_worse``."""
 
-    def observe(every: ShortcutRuns, confidence: float) -> Observation:
-        base, own = (_runs(every.tuned, one) for one in (reference, case))
+    def observe(every: pd.DataFrame, confidence: float) -> Observation:
+        base, own = (_runs(every, one) for one in (reference, case))
         reasons = [untrained(reference.name, base, TRAINED), untrained(case.name, own, TRAINED)]
         if not any(reasons):
-            reasons += [untrained(reference.name, base, CLOSE)]
+            reasons += [UNTUNED, untrained(reference.name, base, CLOSE)]
         return Observation(decisive=[ratio("loss", own, base, confidence)], untestable="; ".join(filter(None, reasons)))
 
     return Claim(
@@ -179,8 +169,8 @@ def _compared(
         statistic=Statistic.PAIRED,
         region=Region(most=FACTOR) if hardly_worse else Region(least=1.0),
         effect=1.0 if hardly_worse else math.nan,
-        guard=f"if fewer than half of the seeds of either have {TRAINED.text}, or fewer than half of "
-        f"{reference.name}'s have {CLOSE.text}",
+        guard=f"while the learning rate of either is not tuned, if fewer than half of the seeds of either have "
+        f"{TRAINED.text}, or fewer than half of {reference.name}'s have {CLOSE.text}",
         observe=observe,
         scatter=SCATTER,
         **design,
@@ -233,10 +223,9 @@ COMPARISONS = (
     title="Identity, constant, exclusive and shortcut-only gates on the shortcut",
     source=f"{MAPPINGS}; {COMPARISON}, Weighted skip connections are not harmful for deep nets",
 )
-class Shortcuts(TunedReproduction):
-    """34-layer networks of pairs of convolutions with batch norm on MNIST-5k; the same published momentum and weight
-    decay for all. What fails is judged at the published rate, and what is compared has rates of its own. Only the
-    direction of differences is tested.
+class Shortcuts(Reproduction):
+    """34-layer networks of pairs of convolutions with batch norm on MNIST-5k; the same published rate, momentum and
+    weight decay for all. Only the direction of differences is tested.
 
     The published networks have 110 layers and are trained on CIFAR-10. Here the 7×7 stem and the pooling of the
     34-layer network leave 7 × 7 pixels of a digit, so a step takes tens of milliseconds. No ReLU follows the sum, as in
@@ -247,8 +236,6 @@ class Shortcuts(TunedReproduction):
     takes = frozenset({"seeds", "steps"})
     version = VERSION
     default_seeds = 16
-    rates = FIRST_SGD_RATES
-    by = ("case",)
     not_attempted = (
         NotAttempted("test errors of the ten cases on CIFAR-10", MAPPINGS),
         NotAttempted("top-1 errors on ImageNet: plain-34 28.54 %, ResNet-34 25.03 %", "arXiv:1512.03385, table 2"),
@@ -273,37 +260,22 @@ class Shortcuts(TunedReproduction):
         ),
     )
 
-    def arms(self, request: Request) -> dict[tuple[Any, ...], Candidate]:
-        seeds = self.seeds(request)[:TUNED_SEEDS]
-        return {
-            (case.name,): Candidate(self._cell(case, request), (DEPTH,), self.rates, fresh=seeds, more=())
-            for case in COMPARED
-        }
-
-    def others(self, request: Request) -> list[Cell]:
-        return [cell for case in CASES for cell in self._at_published_rate(case, request)]
+    def cells(self, request: Request) -> list[Cell]:
+        return [cell for case in CASES for cell in self._cells(case, request)]
 
     def claims(self, request: Request) -> Sequence[Claim]:
         failures = [one(least=self.least_seeds, **self.design(request)) for one in FAILURES]
-        n = min(TUNED_SEEDS, len(self.seeds(request)))
-        return [*failures, *(one(comparisons=len(COMPARISONS), n=n, version=AT_OWN_RATES) for one in COMPARISONS)]
+        return [*failures, *(one(comparisons=len(COMPARISONS), **self.design(request)) for one in COMPARISONS)]
 
     def evaluated(self, rows: pd.DataFrame, request: Request) -> Evaluated:
-        every = {(case.name,): self._at_published_rate(case, request) for case in CASES}
-        published = runs_of(measured(rows, self.others(request)), every, self.by)
-        tuned = self.runs(rows, request)
-        shown = [_shown(published, request.steps or STEPS)]
-        shown += [_shown_tuned(tuned)] if len(tuned) else []
-        return ShortcutRuns(published, tuned), shown, []
+        arms = {(case.name,): self._cells(case, request) for case in CASES}
+        runs = runs_of(measured(rows, self.cells(request)), arms, ["case"])
+        records = [{"case": one.name, "published": one.published, **record_of(_runs(runs, one))} for one in CASES]
+        return runs, [_shown(pd.DataFrame(records), request.steps or STEPS)], []
 
-    def _at_published_rate(self, case: Case, request: Request) -> list[Cell]:
-        cell = self._cell(case, request)
-        cell = cell.but(recipe={**cell.recipe, "rate": RATE})
-        return [cell.but(seed=seed) for seed in self.seeds(request)]
-
-    def _cell(self, case: Case, request: Request) -> Cell:
-        """A run of one case without a seed and a rate."""
-        return trained(
+    def _cells(self, case: Case, request: Request) -> list[Cell]:
+        """The runs of one case."""
+        cell = trained(
             case.block,
             "conv-pair",
             block_options=case.options,
@@ -313,25 +285,13 @@ class Shortcuts(TunedReproduction):
             match="width",
             batch_size=BATCH,
             dataset="mnist-5k",
-            recipe=sgd(request.steps or STEPS, weight_decay=1e-4, layout=case.layout),
+            recipe=sgd(request.steps or STEPS, rate=0.1, weight_decay=1e-4, layout=case.layout),
             device=request.device,
         ).but(width=case.width)
+        return [cell.but(seed=seed) for seed in self.seeds(request)]
 
 
-def _records(runs: pd.DataFrame, cases: Sequence[Case]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [{"case": one.name, "published": one.published, **record_of(_runs(runs, one))} for one in cases]
-    )
-
-
-def _shown_tuned(runs: pd.DataFrame) -> column.TextTable:
-    shown = [column.words("case", "shortcut"), *columns("rate", "edge", "loss", "accuracy", "n", "diverged")]
-    title = "Shortcuts at rates of their own"
-    return column.shown("shortcuts-tuned", title, _records(runs, COMPARED), shown)
-
-
-def _shown(runs: pd.DataFrame, steps: int) -> column.TextTable:
-    table = _records(runs, CASES)
+def _shown(table: pd.DataFrame, steps: int) -> column.TextTable:
     shown = [
         column.words("case", "shortcut"),
         column.words("published", "published error", "110 layers, CIFAR-10; fail: above 20 %; 6.04 %: one run"),
@@ -345,7 +305,7 @@ def _shown(runs: pd.DataFrame, steps: int) -> column.TextTable:
         _cost(by_case[NORMED_GATE.name], by_case[IDENTITY.name]),
     ]
     note = " ".join(filter(None, notes))
-    return column.shown("shortcuts", "Shortcuts on MNIST-5k, 34 layers, at the published rate", table, shown, note=note)
+    return column.shown("shortcuts", "Shortcuts on MNIST-5k, 34 layers", table, shown, note=note)
 
 
 def _cost(gated: pd.Series, identity: pd.Series) -> str:
