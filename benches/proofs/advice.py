@@ -6,13 +6,14 @@ again, and an advice or a training that was interrupted goes on. ``judge`` count
     nox -s proof -- advice collect --kind regret
     nox -s proof -- advice judge
 
-Kinds of lines: ``regret``, a setting of ``SETTINGS``, which no rule of an advice was made with, and ten candidates. Its
-truth are long runs: every candidate is tuned with one seed, then the best four, pre-norm, and whatever a method chose
-train with five fresh seeds at their best rates. The regret of a method is the held-out loss of its choice over the
-lowest one. The methods are the advice, pre-norm always, the answer of the page for the nearest kind and depth, and the
-leader of the advice's first rung. ``copies``, pre-norm against itself with other random weights, each at both starts.
-The advice is wrong where it uses one of the two alone, at whichever starts. ``known`` lines are of an older proof,
-whose settings the rules were made with.
+Kinds of lines: ``regret``, a setting of ``SETTINGS``, which no rule of an advice was made with, and ten candidates. The
+truth comes from long runs: every candidate is tuned with one seed; then the four of the lowest held-out losses,
+pre-norm, and whatever a method chose train with five fresh seeds at their best rates. The regret of a method is how far
+the held-out loss of its choice is above the lowest one. The methods are the advice, pre-norm always, the answer of the
+page for the nearest kind and depth, and the leader of the advice's first rung.
+
+``copies``, pre-norm against itself with other random weights, each at both starts. The advice is wrong where it uses one
+of the two alone, at whichever starts. ``known`` lines are of an older proof, whose settings the rules were made with.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ import argparse
 import json
 import math
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -117,7 +117,7 @@ def copies_line(number: int, make: Make) -> dict[str, Any]:
     }
 
 
-def regret_line(number: int, make: Make, trainer: Trainer) -> dict[str, Any]:
+def regret_line(number: int, make: Make, trainer: Trainer, minutes: float) -> dict[str, Any]:
     """Make the advice on a setting, find the truth, and return the line: each method's choice, and of each connection
     with fresh seeds the held-out loss by seed and its step over pre-norm's."""
     setting = SETTINGS[number]
@@ -142,6 +142,7 @@ def regret_line(number: int, make: Make, trainer: Trainer) -> dict[str, Any]:
         "number": number,
         **setting._asdict(),
         "refused": refused,
+        "minutes": minutes,
         "chosen": {method: " · ".join(one) if one else None for method, one in chosen.items()},
         "held_out": {" · ".join(one): losses for one, losses in held_out.items()},
         "step": {name: value for name, value in steps.items() if math.isfinite(value)},
@@ -182,17 +183,24 @@ def truth(
     trainings = trainer.train(
         lambda known: [cell for one in tuned.values() for cell in one.tries(request.depth, one.first, known)]
     )
-    ranked = sorted(tuned, key=lambda one: tuned[one].lowest(request.depth, trainings))
+    best_rates = {one: own.run(request.depth, own.rate(request.depth, trainings), TUNING_SEEDS[0])
+                  for one, own in tuned.items()}  # fmt: skip
+    scores = held_out(trainer, best_rates.values())
+    ranked = sorted(tuned, key=lambda one: scores[best_rates[one]] or math.inf)
     kept = dict.fromkeys([*ranked[:BEST], *chosen, *(one for one in tuned if one.block == REFERENCE)])
     runs = {one: tuned[one].counted(request.depth, trainings) for one in kept}
-    result = trainer.measure(cell for cells in runs.values() for cell in cells)
-    losses = result.rows[result.rows["metric"].eq("test_loss")].set_index("digest")["value"]
+    losses = held_out(trainer, [cell for cells in runs.values() for cell in cells])
+    return {one: {str(cell.seed): losses[cell] for cell in cells} for one, cells in runs.items()}
 
-    def of(cell: Cell) -> float | None:
-        value = float(losses.get(result.summary.digests[cell], math.nan))
-        return None if math.isnan(value) else value
 
-    return {one: {str(cell.seed): of(cell) for cell in cells} for one, cells in runs.items()}
+def held_out(trainer: Trainer, cells: Iterable[Cell]) -> dict[Cell, float | None]:
+    """The held-out losses of trainings, ``None`` of those that diverged. Raises ``NothingMeasured`` if one failed."""
+    result = trainer.measure(cells)
+    if trainer.failures:
+        raise NothingMeasured(trainer.failures)
+    losses = result.rows[result.rows["metric"].eq("test_loss") & result.rows["value"].notna()]
+    by_digest = dict(zip(losses["digest"], map(float, losses["value"]), strict=True))
+    return {cell: by_digest.get(digest) for cell, digest in result.summary.digests.items()}
 
 
 def candidate(request: AdviceRequest, one: Connection, steps: int) -> Candidate:
@@ -205,7 +213,7 @@ def candidate(request: AdviceRequest, one: Connection, steps: int) -> Candidate:
 
 def collect(kind: str, numbers: Iterable[int], file: Path, line_of: Callable[[int], dict[str, Any]]) -> int:
     """Make the lines of a kind that ``file`` lacks; how many were refused or failed, and have none."""
-    done = {(line["kind"], line["number"]) for line in read_lines(file)}
+    done = {(line["kind"], line["number"]) for line in read_lines(file) if line["rules"] == RULES}
     refused = 0
     for number in numbers:
         if (kind, number) in done:
@@ -244,21 +252,27 @@ def regrets(line: Mapping[str, Any]) -> dict[str, IntervalEstimate | None]:
 
 
 def regret_rows(lines: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """A row for each setting, and one for their means."""
+    """A row for each setting, one for the means over those in which every method chose what trains, and one for the
+    others."""
     rows: list[list[str]] = []
-    means: defaultdict[str, list[float]] = defaultdict(list)
-    for line in lines:
-        found = regrets(line)
+    every = [regrets(line) for line in lines]
+    whole = [found for found in every if all((one := found.get(method)) and math.isfinite(one.value)
+             for method in METHODS)]  # fmt: skip
+    for line, found in zip(lines, every, strict=True):
         cells = []
         for method in METHODS:
             one = found.get(method)
             cells.append(f"{line['chosen'][method]}: {text_of(one)}" if one else "refused" if line["refused"] else NONE)
-            means[method] += [one.value] if one and math.isfinite(one.value) else []
         step = line["step"].get(line["chosen"].get(ADVISE) or "", math.nan)
         rows.append([f"{line['layer'].rpartition('/')[2]}, {line['depth']} × {line['width']}", *cells, three(step)])
-    mean = [f"{text_of(t_interval(means[method]))}, {len(means[method])} settings" if means[method] else NONE
-            for method in METHODS]  # fmt: skip
-    return [*rows, ["mean", *mean, ""]]
+    values = {method: [found[method].value for found in whole] for method in METHODS}  # type: ignore[union-attr]
+    means = [text_of(t_interval(values[method])) if whole else NONE for method in METHODS]
+    misses = [sum(not (one := found.get(method)) or math.isinf(one.value) for found in every) for method in METHODS]
+    return [
+        *rows,
+        [f"mean of {len(whole)}", *means, ""],
+        ["no choice, or one that diverges", *map(str, misses), ""],
+    ]
 
 
 def text_of(one: IntervalEstimate) -> str:
@@ -333,7 +347,7 @@ def main() -> None:
             trainer = Trainer(given.out / "truth.sqlite", workers=given.workers, on_event=on_event)
             load_plugins([str(COPY)])
             lines: dict[str, tuple[Iterable[int], Callable[[int], dict[str, Any]]]] = {
-                "regret": (range(len(SETTINGS)), lambda number: regret_line(number, make, trainer)),
+                "regret": (range(len(SETTINGS)), lambda number: regret_line(number, make, trainer, given.minutes)),
                 "copies": (REPETITIONS, lambda number: copies_line(number, make)),
             }
             refused = collect(given.kind, lines[given.kind][0], given.file, lines[given.kind][1])

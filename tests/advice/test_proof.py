@@ -51,7 +51,7 @@ def test_the_line_of_a_setting_has_the_truth_of_every_choice(monkeypatch):
     monkeypatch.setattr(proof, "BLOCKS", ("highway", "rezero"))
     monkeypatch.setattr(proof, "BEST", 1)
     monkeypatch.setattr(proof, "first_rung", lambda advice: PRE)
-    line = proof.regret_line(0, lambda *_, **__: advice(GATE), Trainer(None, workers=1))
+    line = proof.regret_line(0, lambda *_, **__: advice(GATE), Trainer(None, workers=1), 10.0)
     assert line["chosen"]["advise"] == "highway · published"
     assert {one for one in line["chosen"].values() if one} <= set(line["held_out"])
     assert all(len(losses) == 5 for losses in line["held_out"].values())
@@ -65,8 +65,8 @@ def refuse(*_, **__):
 
 def test_a_refusal_is_a_line_too(monkeypatch):
     monkeypatch.setattr(proof, "truth", lambda request, steps, chosen, trainer: {one: {"0": 1.0} for one in chosen})
-    line = proof.regret_line(2, refuse, None)
-    assert (line["refused"], "advise" in line["chosen"]) == ("two minutes are too few", False)
+    line = proof.regret_line(2, refuse, None, 2.0)
+    assert (line["refused"], line["minutes"], "advise" in line["chosen"]) == ("two minutes are too few", 2.0, False)
 
 
 def test_regret_is_in_per_cent_of_the_best_and_paired_by_seed():
@@ -79,3 +79,15 @@ def test_regret_is_in_per_cent_of_the_best_and_paired_by_seed():
     assert found["pre-norm always"].low == pytest.approx(5)  # the difference is equal at both seeds
     assert math.isinf(found["nearest kind"].value)
     assert found["first rung"] is None
+
+
+def test_means_are_of_settings_in_which_every_method_chose_what_trains():
+    def line(loss, advised):
+        chosen = dict.fromkeys(proof.METHODS, "b") | {"advise": advised}
+        held_out = {"a": {"0": 1.0, "1": 1.0}, "b": {"0": loss, "1": loss}, "c": {"0": None, "1": 1.0}}
+        about = {"layer": "dense", "depth": 3, "width": 8, "refused": "", "step": {}}
+        return about | {"chosen": chosen, "held_out": held_out}
+
+    *settings, mean, misses = proof.regret_rows([line(1.1, "a"), line(1.3, "a"), line(9.0, "c")])
+    assert (len(settings), mean[0], misses[1:3]) == (3, "mean of 2", ["1", "0"])
+    assert (mean[1][:1], mean[2].split()[0]) == ("0", "20.0")
