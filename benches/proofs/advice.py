@@ -12,8 +12,8 @@ pre-norm, and whatever a method chose train with five fresh seeds at their best 
 the held-out loss of its choice is above the lowest one. The methods are the advice, pre-norm always, the answer of the
 page for the nearest kind and depth, and the leader of the advice's first rung.
 
-``copies``, pre-norm against itself with other random weights, each at both starts. The advice is wrong where it uses one
-of the two alone, at whichever starts. ``known`` lines are of an older proof, whose settings the rules were made with.
+``copies``, pre-norm against itself with other random weights, each at both starts. The advice is wrong where it uses
+one of the two alone, at whichever starts. ``known`` lines are of an older proof; the rules were made with its settings.
 """
 
 from __future__ import annotations
