@@ -1,4 +1,4 @@
-"""How many steps of whole schedules lead to a loss, from losses at a few numbers of steps.
+"""The steps of whole schedules that lead to a loss, from the losses after a few numbers of steps.
 
 The mean losses at n steps follow L(n) = a + b·n^(−c), or where that law mispredicts a left-out rung, straight lines
 between them in log n.
