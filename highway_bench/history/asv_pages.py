@@ -62,8 +62,8 @@ NARROW = """
 
 
 def title(of: TrackedSeries) -> str:
-    """A series in words: ``step time · highway · dense · 50 layers``."""
-    return f"{of.series.title} · {of.cell}"
+    """A series in words: ``step time · highway · dense · 50 layers · 128 × 128``."""
+    return f"{of.series.title} · {of.cell.described(of.device)}"
 
 
 def parts_of(name: str) -> tuple[str, tuple[str, ...]]:
@@ -140,12 +140,12 @@ def draw_worst(html: Path, results: Iterable[Result], revisions: Mapping[str, in
 def name_series(html: Path, index: Mapping[str, Any], suite: Suite) -> None:
     """Put names of the field into asv's list, and leave out what was not measured."""
     for path in html.glob("graphs/*/**/summary.json"):
-        rows = json.loads(path.read_text(encoding="utf-8"))
+        rows, device = json.loads(path.read_text(encoding="utf-8")), "cpu" if "gpu-none" in path.parts else "cuda"
         for row in rows:
             values = [*itertools.product(*index["benchmarks"][row["name"]]["params"])][row["idx"] or 0]
             known = suite.names.get(f"{row['name'].partition('.')[2]}({', '.join(values)})")
             if known is not None:  # else a benchmark of asv that is not in the table
-                row["pretty_name"] = f"{known[0].title} ({known[1]})"
+                row["pretty_name"] = f"{known[0].title} ({known[1].described(device)})"
         write_text(path, json.dumps([row for row in rows if row["last_value"] is not None]))
 
 

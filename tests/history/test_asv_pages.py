@@ -45,7 +45,7 @@ def test_a_slow_down_of_seven_percent_over_two_commits_is_on_the_page_and_in_the
     assert blamed == [finding.rise.good, finding.rise.commit]
     assert set(blamed) < set(throwaway.commits[5:8])
     assert jump[3] / jump[2] == pytest.approx(1.07, abs=0.01)
-    assert index["names"] == {listed[0]: "step time · highway · dense · 10 layers"}
+    assert index["names"] == {listed[0]: "step time · highway · dense · 10 layers · 128 × 128"}
     assert index["names"][listed[0]] in (html / "regressions.xml").read_text()
 
 
