@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 from highway_bench.cli import app
 from highway_bench.execution.engines import engines
 from highway_bench.studies.decide import protocol
-from tests.comparison.conftest import FormulaEngine
 from tests.decide.conftest import TINY
+from tests.formula_engine import FormulaEngine
 
 
 @pytest.mark.parametrize("fails", ["", "plain"])

@@ -10,8 +10,8 @@ from highway_bench.studies.decide.part import Protocol
 from highway_bench.studies.decide.protocol import CostProtocol, cost_cells, costs, get_part
 from highway_bench.studies.decide.rounds import Trainer
 from highway_bench.tasks import tasks
-from tests.comparison.conftest import FormulaEngine
 from tests.decide.conftest import TEMPLATE
+from tests.formula_engine import FormulaEngine
 from tests.inline_engine import InlineEngine
 
 

@@ -15,7 +15,7 @@ from highway_bench.studies.reproduce.base import measured, reproductions
 from highway_bench.studies.reproduce.quantities import Region, scatter_of
 from highway_bench.studies.reproduce.request import Request
 from highway_bench.studies.reproduce.running import cost, reproduce
-from tests.comparison.conftest import FormulaEngine
+from tests.formula_engine import FormulaEngine
 from tests.inline_engine import cell_of
 from tests.reproduce.conftest import followed, rows_of
 

@@ -95,7 +95,7 @@ def test_a_page_has_the_numbers_of_its_rows(pages):
 
 def test_a_claim_links_to_its_row(pages):
     text = (pages / "literature.md").read_text(encoding="utf-8")
-    ((verdict, number, claim),) = re.findall(r"^- \[(.*)\]\(claims\.csv#L(\d+)\): (.*): \*\*", text, re.MULTILINE)
+    ((verdict, number, claim), *_) = re.findall(r"^- \[(.*)\]\(claims\.csv#L(\d+)\): (.*): \*\*", text, re.MULTILINE)
     assert verdict == "reproduced"
     row = list(csv.reader((pages / "claims.csv").read_text(encoding="utf-8").splitlines()))[int(number) - 1]
     assert row[:4] == ["thousand-1", "trained or timed", claim, "reproduced"]
@@ -103,7 +103,8 @@ def test_a_claim_links_to_its_row(pages):
 
 def test_claims_whose_runs_did_not_end_or_need_more_are_no_verdicts(data):
     (whole,) = Site(data, data).repetitions
-    ended = whole.conclusion
+    ended = replace(whole.conclusion, findings=whole.conclusion.findings[:1])
+    whole = whole._replace(conclusion=ended)
     part = whole._replace(conclusion=replace(ended, incomplete="42 of 84 runs did not end"))
     findings = [replace(one, claim=replace(one.claim, needs="more epochs")) for one in ended.findings]
     lacking = whole._replace(conclusion=replace(ended, findings=findings))
