@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +14,7 @@ from highway_bench.frames.results import Results
 from highway_bench.report.choice.answers import answers
 from highway_bench.report.choice.lines import sentence
 from highway_bench.report.choice.ranking import CRITERIA, depths_of, kinds_of, ranking
-from highway_bench.report.choice.screen import screen
+from highway_bench.report.choice.screen import overview, screen
 from highway_bench.report.page import write_report
 from tests.rows import frame_of, whole
 
@@ -67,3 +68,25 @@ def test_every_choice_says_what_was_computed(page, size, tmp_path):
     known = [kind["depths"] for kind in screen(table)["kinds"]]
     assert result["every"] == sum(len(depth["rows"]) for depths in known for depth in depths)
     assert set(result["found"]["names"]) == {"pre-norm"}
+
+
+def test_a_robust_choice_trains_most_often_of_what_is_decided():
+    """2 of 2 is less sure than 8 of 9; what has too few seeds counts nowhere."""
+
+    def at(depth, **states):
+        rows = [
+            {
+                "connection": name,
+                "place": state if state == "best" else "",
+                "outcome": state,
+                "seeds": 1,
+                "differ": False,
+            }
+            for name, state in states.items()
+        ]
+        return SimpleNamespace(kind=SimpleNamespace(name="mlp", label="MLP"), depth=depth, rows=rows)
+
+    often = [at(depth, sure="best", plain="fails") for depth in range(8)]
+    found = overview([*often, at(8, sure="slow", rare="best"), at(9, rare="best", sure="undecided")])
+    assert found["robust"] == {"name": "sure", "measured": 9, "trains": 8, "near": 8}
+    assert overview([at(1, plain="fails")])["robust"] is None

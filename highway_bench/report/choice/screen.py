@@ -240,9 +240,14 @@ def overview(found: Sequence[Ranking]) -> ScreenData:
 
 
 def _counts(states: Sequence[str]) -> dict[str, int]:
-    """At how many kinds and depths a connection was ``measured``, ``trains``, and is best or not separated from it."""
+    """At how many kinds and depths a connection was decided (``measured``), ``trains``, and is best or not separated
+    from it."""
     near = sum(state in (BEST, NOT_SEPARATED) for state in states)
-    return {"measured": len(states), "trains": near + sum(state == BEHIND for state in states), "near": near}
+    return {
+        "measured": len(states) - states.count(UNDECIDED),
+        "trains": near + sum(state == BEHIND for state in states),
+        "near": near,
+    }
 
 
 def _cell(found: tuple[str, bool] | None) -> ScreenData:
