@@ -1,9 +1,8 @@
 """What a connection costs next to pre-norm, and how much sooner it gets to the same loss.
 
 The costs are the time of a training step and the bytes that a layer saves. The steps that pre-norm needs for a
-connection's held-out loss come from whole schedules of pre-norm. Without these, the steps to pre-norm's final loss come
-from the stored curves of training losses: a winner's curve has not decayed its learning rate when it gets there, so the
-steps saved are a lower bound.
+connection's held-out loss come from its whole schedules. Those to pre-norm's final loss come from curves of training
+losses: a winner's learning rate has not decayed when it gets there, so the steps saved are a lower bound.
 """
 
 from __future__ import annotations

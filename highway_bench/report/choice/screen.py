@@ -240,8 +240,7 @@ def overview(found: Sequence[Ranking]) -> ScreenData:
 
 
 def _counts(states: Sequence[str]) -> dict[str, int]:
-    """At how many kinds and depths a connection was decided (``measured``), ``trains``, and is best or not separated
-    from it."""
+    """At how many kinds and depths a connection was decided, trains, and is best or not separated from it."""
     near = sum(state in (BEST, NOT_SEPARATED) for state in states)
     return {
         "measured": len(states) - states.count(UNDECIDED),
