@@ -170,8 +170,7 @@ def column_data(one: ColumnResult) -> dict[str, Any]:
 
 def entry_parts(name: str, results: Sequence[ColumnResult], folder: Path) -> Iterator[Printed]:
     """An entry's columns as a table, and its folder."""
-    from highway_bench.report.format import per_cent
-    from highway_bench.studies.entries.folder import step_text
+    from highway_bench.studies.entries.folder import per_cent, step_text
 
     rows = [
         [

@@ -87,11 +87,6 @@ def signed(value: float, form: str = "g") -> str:
     return f"{value:{form}}".replace("-", "−")
 
 
-def per_cent(value: float, low: float, high: float) -> str:
-    """A difference in per cent with its interval: −7.2 [−9.1, −5.3]."""
-    return f"{signed(value, '+.1f')} {between(low, high, lambda one: signed(one, '+.1f'))}"
-
-
 def listed(words: list[str]) -> str:
     """Words in a list for a sentence: a, b and c."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else "none"

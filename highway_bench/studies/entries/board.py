@@ -24,12 +24,11 @@ from highway_bench.frames.results import Results
 from highway_bench.plugins import load_plugins
 from highway_bench.report.choice.table import finals_of
 from highway_bench.report.columns import markdown_table
-from highway_bench.report.format import per_cent
 from highway_bench.results import import_rows
 from highway_bench.results.parquet import ParquetRows
 from highway_bench.studies.decide.rounds import Trainer, rounds, stored_ends
 from highway_bench.studies.entries.columns import ColumnResult, held_out
-from highway_bench.studies.entries.folder import ABOUT, CARD, ROWS, Entry, read_entry, step_text
+from highway_bench.studies.entries.folder import ABOUT, CARD, ROWS, Entry, per_cent, read_entry, step_text
 from highway_bench.studies.entries.protocol import EntryColumn, EntryWork, entry_columns, protocol_name
 
 PAGE: Final = "README.md"

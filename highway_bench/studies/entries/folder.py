@@ -24,7 +24,7 @@ from highway_bench.frames.results import Results
 from highway_bench.plugins import PACKAGE
 from highway_bench.provenance import identity
 from highway_bench.provenance.git import source_commit
-from highway_bench.report.format import between, per_cent, three
+from highway_bench.report.format import between, signed, three
 from highway_bench.results.parquet import ParquetRows, write_parquet
 from highway_bench.results.store import Store
 from highway_bench.studies.entries.columns import ColumnResult, results_of
@@ -155,3 +155,8 @@ def _drawn(one: ColumnResult) -> dict[str, Any]:
 def step_text(one: ColumnResult) -> str:
     """The ratio of step times with its interval."""
     return f"step × {three(one.step)} {between(*one.step_bounds)}".strip() if one.seeds else ""
+
+
+def per_cent(value: float, low: float, high: float) -> str:
+    """A difference in per cent with its interval: −7.2 [−9.1, −5.3]."""
+    return f"{signed(value, '+.1f')} {between(low, high, lambda one: signed(one, '+.1f'))}"
