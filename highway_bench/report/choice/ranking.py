@@ -85,7 +85,7 @@ CRITERIA: Final = {
 BY_SCHEDULES: Final = CRITERIA["time"]._replace(
     rank="less_time", drawn="less_time", axis="× less time to the same loss"
 )
-"""What counts as time where whole schedules of pre-norm are known, which give no lower bound but a value."""
+"""Time where whole schedules of pre-norm are known."""
 
 
 @dataclass(frozen=True)
