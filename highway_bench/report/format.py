@@ -78,7 +78,7 @@ def between(low: float | None, high: float | None, text: Callable[[float], str] 
 def estimate(value: float, low: float | None, high: float | None) -> str:
     """A positive value and its interval; > 1.80 or < 1.86 where that is open."""
     if high == math.inf or low == 0:
-        return f"> {three(low)}" if low else f"< {three(high)}" if high != math.inf else "not known"
+        return f"> {three(low)}" if low else f"< {three(high)}"
     return f"{three(value)} {between(low, high)}".strip()
 
 

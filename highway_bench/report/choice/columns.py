@@ -66,7 +66,7 @@ COLUMNS: Final = {
     "loss_place": WideColumn(TEXT, "", "best, not separated or behind, by training loss"),
     "steps_saved": WideColumn(NUMBER, "1", "pre-norm's steps ÷ steps to its final loss, at least", True),
     "seconds_saved": WideColumn(NUMBER, "1", "steps_saved ÷ step_ratio", True),
-    "fewer_steps": WideColumn(NUMBER, "1", "pre-norm's steps to the same held-out loss ÷ these", True),
+    "fewer_steps": WideColumn(NUMBER, "1", "pre-norm's steps to the loss ÷ these", True),
     "less_time": WideColumn(NUMBER, "1", "fewer_steps ÷ step_ratio", True),
     "steps_by": WideColumn(TEXT, "", "power law or interpolated"),
     "not_reached": WideColumn(WHOLE, "seed", "seeds that never reach pre-norm's final loss"),
