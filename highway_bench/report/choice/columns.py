@@ -73,7 +73,7 @@ COLUMNS: Final = {
     "step_ratio": WideColumn(NUMBER, "1", "time of a training step ÷ pre-norm's, over processes", True),
     "timed_start": WideColumn(TEXT, "", "the start of the step that was timed"),
     "timed_on": WideColumn(TEXT, "", "machine of the step times"),
-    "costs": WideColumn(TEXT, "", "where step and bytes were measured: known or here"),
+    "costs": WideColumn(TEXT, "", "where costs were measured: known or here"),
     "bytes": WideColumn(NUMBER, "B", "activations a layer saves for the backward pass"),
     "rate": WideColumn(NUMBER, "1", "learning rate"),
     "edge": WideColumn(TEXT, "", "lowest or highest where the rate is that of those tried"),
