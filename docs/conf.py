@@ -8,7 +8,7 @@ release = __version__
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
 
 root_doc = "docs/index"
-include_patterns = ["*.md", "docs/*.md", "docs/*.rst", "docs/*.ipynb", "docs/results/*.md"]
+include_patterns = ["*.md", "docs/*.md", "docs/*.rst", "docs/*.ipynb", "docs/results/*.md", "entries/*.md"]
 nb_execution_mode = "off"  # a notebook has its outputs
 myst_heading_anchors = 6  # as code hosts make them, so that #links are checked
 
