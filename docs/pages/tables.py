@@ -35,7 +35,7 @@ from highway_bench.studies.reproduce.claims import Claim
 LABELS = {one.family: one.label for one in reversed(KINDS)}
 """What people call a family."""
 OF_SETTING = {"data": "", "depth": "layers", "plain_width": "wide", "steps": "steps", "optimiser": ""}
-"""What a setting of the table of orders has beside its kind, with units."""
+"""What a setting of the table of orders has in addition to its kind, with units."""
 LONG = ["recipe", "samples", "paired", "message", "label"]
 """Columns that no file has room for."""
 COUNT = re.compile(r" \(n = [\d,]+\)")

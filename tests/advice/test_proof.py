@@ -1,4 +1,4 @@
-"""The proof of advices: candidates, the truth of a setting, the regret of each method, and copies told apart."""
+"""The proof of advices: candidates, the truth of a setting, the regret of each method, and copies distinguished."""
 
 import math
 from types import SimpleNamespace

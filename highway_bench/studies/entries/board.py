@@ -100,7 +100,7 @@ def agree(pairs: Sequence[tuple[float, float]], scatter: Mapping[int, float]) ->
 
 def problems_apart(folder: Path, *options: str) -> list[str]:
     """The problems of the entry in ``folder``, from a process of its own."""
-    command = [sys.executable, "-m", __name__ if __name__ != "__main__" else "highway_bench.studies.entries.board"]
+    command = [sys.executable, "-m", "highway_bench.studies.entries.board"]
     done = subprocess.run([*command, "--entry", str(folder), *options], capture_output=True, text=True)
     lines = done.stdout.splitlines()
     if done.returncode and not lines:

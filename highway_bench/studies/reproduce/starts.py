@@ -242,6 +242,8 @@ class Unattenuated(AtStart):
     def claims(self, request: Request) -> Sequence[Claim]:
         deepest_first = sorted(self.depths(request), reverse=True)
         claim = partial(Claim, source=LECTURE, unit="×", statistic=Statistic.MEAN, **self.design(request))
+        refuted = (Region(most=1 / FACTOR), Region(least=FACTOR))
+        steady = partial(claim, evidence=Evidence.OURS, region=Region(1 / FACTOR, FACTOR), refuted=refuted, effect=1.0)
         across = "RMS of the gradient at the first layer over that at the last"
         return [
             claim(
@@ -252,38 +254,23 @@ class Unattenuated(AtStart):
                 observe=lambda runs, confidence: _as_worded(_gradients(RELU, deepest_first, runs, confidence)),
             ),
             *(
-                claim(
-                    statement=f"gradients through x + g(xW + b) change by less than {FACTOR:g} times, with {name}",
-                    evidence=Evidence.OURS,
+                steady(
+                    statement=f"{words} change by less than {FACTOR:g} times, {where}",
+                    source=source,
                     quantity=f"{across}, at {deepest_first[0]} layers",
-                    region=Region(1 / FACTOR, FACTOR),
-                    refuted=(Region(most=1 / FACTOR), Region(least=FACTOR)),
-                    effect=1.0,
                     observe=partial(_gradients, case, deepest_first[:1]),
                 )
-                for name, case in (("ReLU", RELU), ("tanh", RESIDUAL_TANH))
-            ),
-            *(
-                claim(
-                    statement=f"gradients flow unimpeded: they change by less than {FACTOR:g} times, {name}",
-                    source=HIGHWAYS,
-                    evidence=Evidence.OURS,
-                    quantity=f"{across}, at {deepest_first[0]} layers",
-                    region=Region(1 / FACTOR, FACTOR),
-                    refuted=(Region(most=1 / FACTOR), Region(least=FACTOR)),
-                    effect=1.0,
-                    observe=partial(_gradients, case, deepest_first[:1]),
+                for words, where, source, case in (
+                    ("gradients through x + g(xW + b)", "with ReLU", LECTURE, RELU),
+                    ("gradients through x + g(xW + b)", "with tanh", LECTURE, RESIDUAL_TANH),
+                    ("gradients flow unimpeded: they", "at bias −2", HIGHWAYS, AT_BIAS),
+                    ("gradients flow unimpeded: they", "at bias −ln L", HIGHWAYS, BY_DEPTH),
                 )
-                for name, case in (("at bias −2", AT_BIAS), ("at bias −ln L", BY_DEPTH))
             ),
-            claim(
+            steady(
                 statement="gates stabilise: the signal keeps its size to a factor of "
                 f"{FACTOR:g}, at bias −ln L, where it explodes through x + ReLU(xW + b)",
-                evidence=Evidence.OURS,
                 quantity=f"RMS of the signal after {deepest_first[0]} layers over that before",
-                region=Region(1 / FACTOR, FACTOR),
-                refuted=(Region(most=1 / FACTOR), Region(least=FACTOR)),
-                effect=1.0,
                 observe=partial(_stabilised, deepest_first[0]),
             ),
             claim(

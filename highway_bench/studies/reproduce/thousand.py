@@ -40,7 +40,7 @@ STEPS, SEEDS = 200, 10
 BATCH = TRAINED.batches["vector"]
 BLOCKS = ("plain", "highway")
 BIASES = {f"highway gate_bias={bias}": bias for bias in (-1, -2, -3)}
-"""Gate biases of the papers, beside −ln L, at more than a thousand layers."""
+"""Gate biases of the papers, in addition to −ln L, at more than a thousand layers."""
 DATASET = "mnist-5k"
 CHANCE = make_dataset(DATASET).chance_loss
 
