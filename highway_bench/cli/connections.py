@@ -27,6 +27,7 @@ from highway_bench.cli._options import (
 )
 from highway_bench.cli._output import Printed, show, text_table
 from highway_bench.studies.advice.options import ADVICES, AdviceOptions
+from highway_bench.terminal import finite
 
 if TYPE_CHECKING:
     from highway_bench.studies.advice.answer import Advice
@@ -64,7 +65,10 @@ def answer(
 
     def data() -> dict[str, Any]:
         found = rankings(table, chosen, depth, what)
-        depths = [{"depth": one.depth, "take": one.take, "as_good": one.as_good, "rows": one.rows} for one in found]
+        depths = [
+            {"depth": one.depth, "take": one.take, "as_good": one.as_good, "rows": list(map(finite, one.rows))}
+            for one in found
+        ]
         return {"kind": chosen.label, "for": what, "sentence": sentence(found, depth), "depths": depths}
 
     lines = [] if json else answer_lines(table, chosen, depth, what)
