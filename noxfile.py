@@ -69,7 +69,7 @@ def to(output: TextIO) -> dict[str, Any]:
 
 def output_of(session: nox.Session, *command: str) -> str:
     """What a command prints, without its errors, which the user sees."""
-    return str(session.run(*command, silent=True, stderr=None)).strip()
+    return str(session.run(*command, silent=True, stderr=None, external=True)).strip()
 
 
 def failure_of(session: nox.Session, *command: str, **options: Any) -> CommandFailed | None:
@@ -149,30 +149,6 @@ def follow(session: nox.Session, log: Path) -> CommandFailed | None:
         return None
     session.run("highway-bench", "history", "publish")
     return failure
-
-
-@nox.session
-def reproduce(session: nox.Session) -> None:
-    """Measure a published result again; arguments go to highway-bench reproduce (-- figure1 --trials 40).
-
-    Without arguments, all of them are measured at desk scale, which takes many hours on two cores. Stored cells are
-    not measured again.
-    """
-    install(session, "-e", ".")
-    if session.posargs:
-        run(session, "highway-bench", "reproduce", *session.posargs)
-        return
-    names = output_of(session, "highway-bench", "reproduce", "--names").split()
-    raise_any(*[failure_of(session, "highway-bench", "reproduce", name) for name in names])
-
-
-@nox.session
-def history(session: nox.Session) -> None:
-    """Measure this commit, or a range of commits (-- HEAD~10..HEAD), with asv; the points are there to be committed."""
-    install(session, "-e", ".[history]")
-    failure = failure_of(session, "highway-bench", "history", "run", *session.posargs)
-    session.run("highway-bench", "history", "publish")
-    raise_any(failure)
 
 
 @nox.session
@@ -256,55 +232,13 @@ def gpu(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the tests, file by file on every core, and every benchmark's body once; arguments go to pytest.
 
-    With arguments, one process runs, unless -n is among them.
+    With arguments, one process runs, unless -n is among them. -- -m slow -n auto tests benches runs the slow tests:
+    interrupted and killed runs, built commits, compiled steps.
     """
     install(session, "-e", ".[history,peers]", groups=("tests",))
     # By file, because the tests of a file share costly fixtures; in order, because a file of few tests may take long.
     everything = ("-m", "not slow", "-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "tests", "benches")
     session.run("python", "-m", "pytest", "--benchmark-disable", *(session.posargs or everything))
-
-
-@nox.session
-def slow(session: nox.Session) -> None:
-    """Run the slow tests: interrupted and killed runs, built commits, compiled steps; arguments go to pytest."""
-    install(session, "-e", ".[history]", groups=("tests",))
-    session.run(
-        "python",
-        "-m",
-        "pytest",
-        "--benchmark-disable",
-        "-m",
-        "slow",
-        *(session.posargs or ("-n", "auto", "tests", "benches")),
-    )
-
-
-@nox.session(reuse_venv=False)
-@nox.parametrize("kind", ARCHIVES, ids=ARCHIVES)
-def package(session: nox.Session, kind: str) -> None:
-    """Build the wheel or the sdist without git, install it, measure the smoke profile with it and write the page.
-
-    All of it runs outside the checkout. It takes several minutes, since torch is installed for each kind.
-    """
-    if session.venv_backend == "none":
-        session.error("this session installs the archive into its own environment: omit --no-venv")
-    constraints = Path("constraints.txt").resolve()
-    with tempfile.TemporaryDirectory() as name:
-        tree, built, work = (Path(name) / part for part in ("tree", "built", "work"))
-        shutil.copytree(".", tree, ignore=NOT_BUILT)
-        session.install("-c", str(constraints), "build")
-        session.run("python", "-m", "build", f"--{kind}", "--outdir", str(built), str(tree))
-        shutil.rmtree(tree)  # the built archive runs below, not this copy
-        (archive,) = built.iterdir()
-        session.install("-c", str(constraints), str(archive))
-        work.mkdir()
-        with session.chdir(work):
-            session.run("highway-bench", "run", "--profile", "smoke", "--strict")
-            session.run("highway-bench", "report")
-            if not PAGE.is_file():
-                session.error(f"no page was written: {PAGE}")
-        Path("dist").mkdir(exist_ok=True)
-        shutil.copy2(archive, "dist")
 
 
 @nox.session
@@ -335,7 +269,7 @@ def versions(session: nox.Session, name: str) -> None:
         session.run("python", "-m", "pytest", "-o", own, "-m", "slow", "tests/interactive")
 
 
-@nox.session(venv_backend="none")
+@nox.session(reuse_venv=False)
 def release(session: nox.Session) -> None:
     """What must pass before a release, apart from .ci/run: archives, which stay in dist/, versions, the notebook.
 
@@ -350,17 +284,43 @@ def release(session: nox.Session) -> None:
         session.error("the tree is not clean: commit or remove what git status lists")
     if tags and output_of(session, "git", "tag", "--list", tag):
         session.error(f"{tag} exists: raise __version__")
-    run(session, sys.executable, "-m", "nox", "-s", "package", "versions")
-    notebook = ("tests/interactive/test_notebook.py", "-k", "page")
-    run(session, sys.executable, "-m", "nox", "-s", "slow", "--", *notebook, env={"HIGHWAY_BENCH_NOTEBOOK": "run"})
+    for kind in ARCHIVES:
+        check_archive(session, kind)
+    run(session, sys.executable, "-m", "nox", "-s", "versions", external=True)
+    notebook = ("-m", "slow", "tests/interactive/test_notebook.py", "-k", "page")
+    how: dict[str, Any] = {"env": {"HIGHWAY_BENCH_NOTEBOOK": "run"}, "external": True}
+    run(session, sys.executable, "-m", "nox", "-s", "tests", "--", *notebook, **how)
     if not tags:
         session.log("nothing was tagged: nox -s release -- --tag")
         return
     commit = output_of(session, "git", "rev-parse", "HEAD")
     path = Path("CITATION.cff")
     path.write_text(cited(path.read_text("utf-8"), version[1], commit), "utf-8")
-    session.run("git", "commit", "--quiet", "--message", f"Release {version[1]}", str(path))
-    session.run("git", "tag", "--annotate", "--message", f"highway_bench {version[1]}", tag)
+    session.run("git", "commit", "--quiet", "--message", f"Release {version[1]}", str(path), external=True)
+    session.run("git", "tag", "--annotate", "--message", f"highway_bench {version[1]}", tag, external=True)
+
+
+def check_archive(session: nox.Session, kind: str) -> None:
+    """Build the wheel or the sdist without git, install it, measure the smoke profile with it and write the page, all
+    outside the checkout."""
+    constraints = str(Path("constraints.txt").resolve())
+    with tempfile.TemporaryDirectory() as name:
+        tree, built, work = (Path(name) / part for part in ("tree", "built", "work"))
+        shutil.copytree(".", tree, ignore=NOT_BUILT)
+        session.install("-c", constraints, "build")
+        session.run("python", "-m", "build", f"--{kind}", "--outdir", str(built), str(tree))
+        shutil.rmtree(tree)  # the built archive runs below, not this copy
+        (archive,) = built.iterdir()
+        session.install("-c", constraints, str(archive))
+        session.install("--no-deps", "--force-reinstall", str(archive))  # not that of the archive before
+        work.mkdir()
+        with session.chdir(work):
+            session.run("highway-bench", "run", "--profile", "smoke", "--strict")
+            session.run("highway-bench", "report")
+            if not PAGE.is_file():
+                session.error(f"no page was written: {PAGE}")
+        Path("dist").mkdir(exist_ok=True)
+        shutil.copy2(archive, "dist")
 
 
 def cited(text: str, version: str, commit: str) -> str:

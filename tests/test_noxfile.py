@@ -148,11 +148,12 @@ def git(*words):
     return subprocess.run(["git", *words], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_a_release_is_tagged_only_where_that_is_asked_for(noxfile, checkout):
+def test_a_release_is_tagged_only_where_that_is_asked_for(noxfile, checkout, monkeypatch):
+    monkeypatch.setattr(noxfile, "check_archive", lambda session, kind: session.commands.append(kind))
     session = ReleaseSession([], {}, sys.stdout.write)
     noxfile.release.func(session)
-    page = "-m nox -s slow -- tests/interactive/test_notebook.py -k page"
-    assert session.commands == ["-m nox -s package versions", page]
+    page = "-m nox -s tests -- -m slow tests/interactive/test_notebook.py -k page"
+    assert session.commands == ["wheel", "sdist", "-m nox -s versions", page]
     assert (git("tag"), git("status", "--porcelain"), git("rev-list", "--count", "HEAD")) == ("", "", "1")
     tested = git("rev-parse", "HEAD")
     noxfile.release.func(ReleaseSession(["--tag"], {}, sys.stdout.write))
@@ -167,7 +168,8 @@ def test_a_release_is_tagged_only_where_that_is_asked_for(noxfile, checkout):
 
 
 @pytest.mark.parametrize("why", ["a changed file", "failing tests"])
-def test_nothing_is_tagged(noxfile, checkout, why):
+def test_nothing_is_tagged(noxfile, checkout, why, monkeypatch):
+    monkeypatch.setattr(noxfile, "check_archive", lambda session, kind: session.run("build", kind))
     session = ReleaseSession(["--tag"], {}, sys.stdout.write)
     if why == "a changed file":
         (checkout / "CITATION.cff").write_text("changed")

@@ -21,7 +21,7 @@ from highway_bench.frames.results import Results
 from highway_bench.frames.rows import Runs, prepared
 from highway_bench.options import scalar_of, takes_several
 from highway_bench.results import LATER_ATTEMPT
-from highway_bench.results.export import compact
+from highway_bench.results.export import join_into
 from highway_bench.results.parquet import ParquetRows, parquet_files
 from highway_bench.studies.reproduce.base import Conclusion, Reproduction, keys_of, reproductions
 from highway_bench.studies.reproduce.request import Request
@@ -61,7 +61,7 @@ class Committed:
         with TemporaryDirectory() as scratch:
             if len(files) != 1:
                 copytree(folder, scratch, dirs_exist_ok=True)
-            one = ParquetRows(files[0] if len(files) == 1 else compact(scratch))
+            one = ParquetRows(files[0] if len(files) == 1 else join_into(scratch))
             rows = one.frame()
         return cls(rows[rows["axis"].ne(LATER_ATTEMPT)], one.runs())
 

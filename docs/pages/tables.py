@@ -166,5 +166,5 @@ def ratios(folder: Path) -> pd.DataFrame:
         if followed.series == SERIES[0]
     ]
     if not records:
-        raise NotMeasured("nox -s history -- COMMIT")
+        raise NotMeasured("highway-bench history run COMMIT")
     return pd.DataFrame(records)

@@ -99,32 +99,19 @@ add(
         "reproduce": (reproduce.reproduce, "lecture --epochs 3"),
         "new-block": (entries.new_block, "my-gate"),
         "check": (entries.check, "my-gate --plugin my_gate.py"),
+        "fetch": (entries.fetch, "mnist-5k digits"),
         "serve": (stores.serve, ""),
     },
 )
 add_group(
     "results",
-    "Show, export, import, merge, check and repair stores of results.",
+    "Show, export, import and check stores of results.",
     "export rows.csv",
     {
         "show": (stores.show_rows, "--task memory --block highway"),
         "export": (stores.export, "rows.csv"),
         "import": (stores.import_files, "docs/data --store reports/decide.sqlite"),
-        "compact": (stores.compact, "docs/data"),
-        "merge": (stores.merge, "all.sqlite laptop.sqlite gpu.sqlite"),
         "check": (stores.check, ""),
-        "salvage": (stores.salvage, "reports/results.sqlite whole.sqlite"),
-        "prune": (stores.prune, "--dry-run"),
-    },
-)
-add_group(
-    "data",
-    "List, fetch and check data sets.",
-    "fetch mnist",
-    {
-        "list": (entries.list_data, ""),
-        "fetch": (entries.fetch_data, "sentiment"),
-        "check": (entries.check_data, "mnist-5k digits"),
     },
 )
 add_group(
@@ -137,7 +124,6 @@ add_group(
         "import": (history.run.import_folder, "gpu-results --commit 1a2b3c4d"),
         "publish": (history.run.publish, "--site reports/site"),
         "gate": (history.gate.gate, "--measure"),
-        "noise": (history.compare.noise, "--block highway"),
         "compare": (history.compare.compare, "main my-branch --block highway"),
     },
 )

@@ -1,4 +1,4 @@
-"""``highway-bench list``, ``show``, ``data``, ``new-block`` and ``check``: what can be measured, and your own block."""
+"""``highway-bench list``, ``show``, ``fetch``, ``new-block`` and ``check``: what can be measured, and own blocks."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ COLUMNS = {
     Section.ARCHITECTURES: ("name", "summary", "inputs", "outputs", "source"),
     Section.TASKS: ("name", "summary", "metrics", "words"),
     Section.WORDS: ("name", "values", "summary", "tasks"),
-    Section.DATASETS: ("name", "summary", "source"),
+    Section.DATASETS: ("name", "summary", "source", "missing"),
     Section.PROFILES: ("name", "summary", "tasks"),
 }
 """The keys of entries that tables have."""
-IMPORTED = {"metrics", "words", "tasks"}
+IMPORTED = {"metrics", "words", "tasks", "missing"}
 """Those for which all that is registered is imported, torch too. The overview of all sections lacks them."""
 
 
@@ -154,55 +154,15 @@ DataOptions = Annotated[
 ]
 
 
-def list_data(plugin: Plugins = None, json: AsJson = False) -> None:
-    """List the data sets.
-
-    Shows what is missing of each, and the folders that are searched.
-    """
-    from highway_bench.catalogue import catalogue
-    from highway_bench.data import cache_folder, data_folder
-    from highway_bench.plugins import load_plugins
-
-    load_plugins(plugin or [])
-    entries, given = catalogue("datasets"), data_folder()
-    table = records_table("Data sets", entries, [*COLUMNS[Section.DATASETS], "missing"])
-    first = given or "the one that HIGHWAY_BENCH_DATA names (it is not set)"
-    show(
-        {"data_folder": given, "cache_folder": cache_folder(), "datasets": entries},
-        [table, f"\nfolders searched: {first}, then {cache_folder()}"],
-        as_json=json,
-    )
-
-
-def fetch_data(
-    name: Annotated[str, typer.Argument(help="The data set, as in 'highway-bench data list'.")],
+def fetch(
+    names: Annotated[list[str] | None, typer.Argument(help="Data sets; by default, all that lack nothing.")] = None,
     option: DataOptions = None,
     plugin: Plugins = None,
     json: AsJson = False,
 ) -> None:
-    """Download the files of a data set.
+    """Download what is missing of data sets, load them, which verifies their files, and print their sizes.
 
-    They come from where they are published, and go into the cache folder.
-    """
-    from highway_bench.data import make_dataset
-    from highway_bench.plugins import load_plugins
-
-    load_plugins(plugin or [])
-    dataset = make_dataset(name, **assignments("--option", option))
-    folder = None if dataset.missing() is None else dataset.fetch()
-    text = f"nothing is missing: {name} is here already" if folder is None else f"{name}: {folder}"
-    show({"name": name, "fetched": folder}, text, as_json=json)
-
-
-def check_data(
-    names: Annotated[list[str] | None, typer.Argument(help="Data sets; by default, all that are complete.")] = None,
-    option: DataOptions = None,
-    plugin: Plugins = None,
-    json: AsJson = False,
-) -> None:
-    """Load data sets and print their sizes.
-
-    Loading verifies their files.
+    Files come from where they are published, and go into the cache folder.
     """
     from highway_bench.catalogue import catalogue
     from highway_bench.data import datasets, make_dataset
@@ -214,10 +174,12 @@ def check_data(
     results: list[dict[str, Any]] = []
     for name in datasets.select(*names) if names else complete:
         dataset = make_dataset(name, **options)
+        fetched = None if dataset.missing() is None else dataset.fetch()
         train, test = dataset.load()
         results.append(
             {
                 "name": name,
+                "fetched": fetched,
                 "train": tuple(train.inputs.shape),
                 "test": tuple(test.inputs.shape),
                 "input": dataset.input_kind,

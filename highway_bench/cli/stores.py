@@ -125,56 +125,36 @@ def run_line(name: str, run: Mapping[str, Any]) -> list[object]:
 
 def export(
     out: Annotated[
-        Path,
-        typer.Argument(help="The file to write: .csv, .jsonl for JSON lines, or .parquet; with --by-run, a folder."),
+        Path, typer.Argument(help="The file: .csv, .jsonl for JSON lines, or .parquet; or a folder of Parquet files.")
     ],
     store: StorePath = STORE,
-    by_run: Annotated[
-        bool,
-        typer.Option(
-            "--by-run",
-            help="Write a Parquet file for each run that has none in the folder. Existing files are never changed, so "
-            "the folder can be committed.",
-        ),
-    ] = False,
     json: AsJson = False,
 ) -> None:
     """Write all rows of a store as CSV, JSON lines or Parquet.
 
-    Parquet files also have the records of the runs: "results import" loads them back, and a run goes on from there.
+    Parquet files also have the records of the runs: "results import" loads them back, and a run goes on from there. The
+    Parquet files of a folder are joined with the store into one, which has the newest result of every cell.
     """
-    from highway_bench.results import Store
+    from highway_bench.results import Store, join_into
     from highway_bench.results import export as write
 
-    if by_run:
-        export_by_run(out, store, as_json=json)
+    Store(store, read_only=True).close()  # a missing store is an error here, not a new store
+    if out.is_dir():
+        with Store(store) as locked:  # of a run that is still going, a part would be committed
+            out = join_into(out, locked)
+        show({"file": out}, out, as_json=json)
         return
     with Store(store, read_only=True) as opened:
         rows = write(opened, out)
     show({"file": out, "rows": rows}, f"{rows:,} rows: {out}", as_json=json)
 
 
-def export_by_run(folder: Path, store: Path, *, as_json: bool) -> None:
-    """Write the files of the runs that have none in ``folder``, and print their number and the size of all."""
-    from highway_bench.results import Store, export_runs
-
-    Store(store, read_only=True).close()  # a missing store is an error here, not a new store
-    with Store(store) as locked:  # a run that is still going would have an incomplete file for ever
-        written = export_runs(locked, folder)
-    files = list(folder.glob("*.parquet"))
-    if not files:
-        raise NothingMeasured(f"{store} has no rows")
-    size = sum(path.stat().st_size for path in files)
-    text = f"{len(written)} new files, {len(files)} with {size / 1e6:.1f} MB in all: {folder}"
-    show({"folder": folder, "files": written, "bytes": size}, text, as_json=as_json)
-
-
 def import_files(
-    sources: Annotated[list[Path], typer.Argument(help="Parquet files that were exported, or folders of them.")],
+    sources: Annotated[list[Path], typer.Argument(help="Stores, exported Parquet files, or folders of those.")],
     store: StorePath = STORE,
     json: AsJson = False,
 ) -> None:
-    """Load exported Parquet files into a store, which is created if it does not exist.
+    """Load other stores and exported Parquet files into a store, which is created if it does not exist.
 
     A run into this store does not measure their cells again. Of a cell that is in several places, the newest result is
     stored; a failure never replaces a result.
@@ -182,49 +162,42 @@ def import_files(
     from highway_bench.results import import_rows
 
     taken = import_rows(store, *sources)
-    show({"store": store, "cells": taken}, f"{taken:,} cells taken: {store}", as_json=json)
+    cells = sum(one.changed for one in taken.values())
+    lines = [
+        f"{source}: {one.added:,} cells added, {one.replaced:,} newer than in {store}, {one.same:,} the same, "
+        f"{one.older:,} older and left out"
+        for source, one in taken.items()
+    ]
+    every = [{"source": source, **asdict(one)} for source, one in taken.items()]
+    show({"store": store, "cells": cells, "sources": every}, [*lines, f"{cells:,} cells taken: {store}"], as_json=json)
 
 
-def compact(
-    folder: Annotated[Path, typer.Argument(help="The folder of exported Parquet files.")], json: AsJson = False
-) -> None:
-    """Join the Parquet files of a folder into one, with the newest result of every cell and all runs."""
-    from highway_bench.results import compact as join
-
-    written = join(folder)
-    show({"file": written}, written, as_json=json)
-
-
-def merge(
-    into: Annotated[Path, typer.Argument(help="The store to merge into; created if it does not exist.")],
-    others: Annotated[list[Path], typer.Argument(help="The stores to take cells and runs from.")],
+def check(
+    store: StorePath = STORE,
+    salvage: Annotated[
+        Path | None, typer.Option(help="Instead, write what can be read of a damaged store into this new one.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """Merge the cells of several stores into one.
-
-    Of a cell in several stores, the newest result is stored; a failure never replaces a result.
-    """
-    from highway_bench.results import merge as merge_stores
-
-    taken = merge_stores(into, *others)
-    cells, pairs = sum(one.changed for one in taken), list(zip(others, taken, strict=True))
-    lines = [
-        f"{other}: {one.added:,} cells added, {one.replaced:,} newer than in {into}, {one.same:,} the same, "
-        f"{one.older:,} older and left out"
-        for other, one in pairs
-    ]
-    stores = [{"store": other, **asdict(one)} for other, one in pairs]
-    show({"store": into, "cells": cells, "stores": stores}, [*lines, f"{cells:,} cells taken: {into}"], as_json=json)
-
-
-def check(store: StorePath = STORE, json: AsJson = False) -> None:
     """Read a whole store and report what is wrong in it.
 
     Opening a store checks a file of up to 64 MiB, and the ends of a larger one, and names one problem; this reads every
-    page and row, and lists all. The exit status is 1 if something is wrong.
+    page and row, and lists all. The exit status is 1 if something is wrong. With --salvage, cells of which rows may be
+    missing are left out and listed with --json; the next run measures them again.
     """
     from highway_bench.results import Store
+    from highway_bench.results import salvage as salvaged_into
 
+    if salvage is not None:
+        done = salvaged_into(store, salvage)
+        lines = [
+            f"read:     {done.cells:,} cells with {done.rows:,} rows, and the records of {done.runs:,} runs",
+            f"left out: {len(done.left_out):,} cells next to rows that cannot be read",
+            f"lost:     {done.lost_rows:,} numbers of rows and {done.lost_runs:,} of runs; some may have had none",
+            f"store:    {salvage}",
+        ]
+        show({"store": salvage, **asdict(done), "left_out": sorted(done.left_out)}, lines, as_json=json)
+        return
     cells = 0
     with Store(store, read_only=True, checked=False) as opened:
         problems = opened.problems()
@@ -233,53 +206,7 @@ def check(store: StorePath = STORE, json: AsJson = False) -> None:
     lines = problems or [f"{store}: {cells:,} cells, nothing is wrong"]
     show({"store": store, "cells": cells, "problems": problems}, lines, as_json=json)
     if problems:
-        raise Unsound(f"{store} has {len(problems)} problems; highway-bench results salvage writes what is sound")
-
-
-def salvage(
-    damaged: Annotated[Path, typer.Argument(help="The damaged store; it is only read.")],
-    into: Annotated[Path, typer.Argument(help="The store to write; it must not exist.")],
-    json: AsJson = False,
-) -> None:
-    """Write what can be read of a damaged store into a new one.
-
-    Cells of which rows may be missing are left out and listed with --json; the next run measures them again.
-    """
-    from highway_bench.results import salvage as salvaged_into
-
-    done = salvaged_into(damaged, into)
-    lines = [
-        f"read:     {done.cells:,} cells with {done.rows:,} rows, and the records of {done.runs:,} runs",
-        f"left out: {len(done.left_out):,} cells next to rows that cannot be read",
-        f"lost:     {done.lost_rows:,} numbers of rows and {done.lost_runs:,} of runs; some may have had none",
-        f"store:    {into}",
-    ]
-    show({"store": into, **asdict(done), "left_out": sorted(done.left_out)}, lines, as_json=json)
-
-
-def prune(
-    store: StorePath = STORE,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be removed.")] = False,
-    json: AsJson = False,
-) -> None:
-    """Remove the rows of a cell's older source where newer ones exist. No report shows them.
-
-    The records of runs stay. The file becomes smaller.
-    """
-    from highway_bench.frames.rows import newest
-    from highway_bench.results import Store
-
-    Store(store, read_only=True).close()  # a missing one must not be created
-    with Store(store, read_only=dry_run) as opened:
-        frame = opened.frame()
-        shown = set(newest(frame, opened.runs())["digest"])
-        older = frame[~frame["digest"].isin(shown)]
-        cells, rows = older["digest"].nunique(), len(older)
-        if not dry_run:
-            opened.remove(older["digest"].unique())
-    done = "would be removed" if dry_run else "removed"
-    text = f"{rows:,} rows of {cells:,} cells that were measured again with newer source: {done} ({store})"
-    show({"store": store, "cells": cells, "rows": rows, "removed": not dry_run}, text, as_json=json)
+        raise Unsound(f"{store} has {len(problems)} problems; --salvage NEW writes what is sound")
 
 
 def report(

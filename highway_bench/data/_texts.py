@@ -113,9 +113,7 @@ def find(corpus: Corpus) -> Path | None:
 
 def absent(corpus: Corpus) -> str:
     """The message that says how to obtain a corpus that is in no folder."""
-    return (
-        f"{corpus.file} is in no folder; run 'highway-bench data fetch sentiment', or {how_to_give('sentiment', 'it')}"
-    )
+    return f"{corpus.file} is in no folder; run 'highway-bench fetch sentiment', or {how_to_give('sentiment', 'it')}"
 
 
 def read_ratings(corpus: Corpus) -> list[tuple[float, str]]:

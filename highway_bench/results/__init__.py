@@ -1,7 +1,7 @@
 """Results: the row, the store of rows, export, import and merge. Never imports torch, and pandas only for frames."""
 
 from highway_bench.results.database import DiskError
-from highway_bench.results.export import compact, export, export_runs, import_rows, merge, parsed
+from highway_bench.results.export import export, import_rows, join_into, parsed
 from highway_bench.results.salvage import Salvaged, salvage
 from highway_bench.results.schema import COLUMNS, FAILURES, LATER_ATTEMPT, OUTCOMES, PROTOCOL, SCHEMA, Row, Status, row
 from highway_bench.results.store import MergeCounts, Store
@@ -19,11 +19,9 @@ __all__ = [
     "Salvaged",
     "Status",
     "Store",
-    "compact",
     "export",
-    "export_runs",
     "import_rows",
-    "merge",
+    "join_into",
     "parsed",
     "row",
     "salvage",

@@ -6,14 +6,15 @@ import csv
 import json
 import os
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TextIO
 
 from highway_bench.errors import BadInput, NothingMeasured, writing
-from highway_bench.results.parquet import ParquetRows, parquet_files, runs_in, write_parquet
+from highway_bench.results.parquet import ParquetRows, parquet_files, write_parquet
 from highway_bench.results.schema import COLUMNS, JSON_KINDS, Row
-from highway_bench.results.store import MergeCounts, Store
+from highway_bench.results.store import MergeCounts, Rows, Store
 
 PARQUET: Final = ".parquet"
 
@@ -63,78 +64,42 @@ def export(store: Store, path: str | os.PathLike[str]) -> int:
     return len(rows)
 
 
-def export_runs(store: Store, folder: str | os.PathLike[str]) -> list[Path]:
-    """Write one Parquet file, named by its id, for each run of ``store`` that no file in ``folder`` has; return the new
-    files.
+def import_rows(into: str | os.PathLike[str], *sources: str | os.PathLike[str]) -> dict[Path, MergeCounts]:
+    """Add the cells and runs of ``sources`` to the store ``into``, and return what was taken of each file.
 
-    An existing file is never changed; it may have several runs. A run without rows has no file: it measured nothing, or
-    other runs replaced its rows. Raises ``BadInput`` for a folder that cannot be written, and for a run whose id is no
-    name of a file.
+    A source is a store, a Parquet file, or a folder of those. Rows and digests stay, so a run into this store does not
+    measure the cells again. Of a cell that is in several places, the newest result is stored, and a failure never
+    replaces it. ``into`` is created if it is missing. Raises ``BadInput``, before anything is written, for a file that
+    is missing, damaged, or of a newer schema.
     """
-    target, written = Path(folder), []
-    with writing(target):
-        target.mkdir(parents=True, exist_ok=True)
-        known = {run_id for path in target.rglob(f"*{PARQUET}") for run_id in runs_in(path)}
-        for run_id, record in store.runs().items():
-            if Path(run_id).name != run_id:
-                raise BadInput(f"{store.path} has a run with the id {run_id!r}, which cannot name a file")
-            path = target / f"{run_id}{PARQUET}"
-            if run_id not in known and not path.exists() and (rows := store.rows(run_id=run_id)):
-                write_parquet(rows, {run_id: record}, path)
-                written.append(path)
-    return written
+    if not sources:
+        raise BadInput("nothing to import: name at least one store or Parquet file, or a folder of those")
+    if Path(into).resolve() in {Path(one).resolve() for one in sources}:
+        raise BadInput(f"{into} cannot be imported into itself")
+    stores = [Path(one) for one in sources if Path(one).suffix != PARQUET and not os.path.isdir(one)]
+    parquet = parquet_files([one for one in sources if Path(one) not in stores])
+    with ExitStack() as opened:
+        every: list[Rows] = [
+            *map(ParquetRows, parquet),
+            *(opened.enter_context(Store(path, read_only=True)) for path in stores),
+        ]
+        target = opened.enter_context(Store(into))
+        return dict(zip((*parquet, *stores), target.take(*every), strict=True))
 
 
-def import_rows(into: str | os.PathLike[str], *sources: str | os.PathLike[str]) -> int:
-    """Add the cells and runs in the Parquet files ``sources``, or in folders of them, to the store ``into``, and return
-    the number of changed cells.
+def join_into(folder: str | os.PathLike[str], *others: Rows) -> Path:
+    """Join the Parquet files of ``folder``, and the rows of ``others``, into one file there, and return it.
 
-    Rows and digests are those that were exported, so a run into this store does not measure them again. Of a cell that
-    is in several places, the newest result is stored, and a failure never replaces it. ``into`` is created if it is
-    missing. Raises ``BadInput``, before anything is written, for a file that cannot be read.
+    It is named after the day of the newest run, and has the newest result of every cell and all runs. The other files
+    are removed once it is written. Raises ``NothingMeasured`` where there is no row.
     """
-    files = parquet_files(sources)
-    if not files:
-        raise BadInput("nothing to import: name at least one Parquet file, or a folder of them")
-    exported = [ParquetRows(path) for path in files]
-    with Store(into) as target:
-        return sum(taken.changed for taken in target.take(*exported))
-
-
-def compact(folder: str | os.PathLike[str]) -> Path:
-    """Join the Parquet files of ``folder`` into one, which is named after the day of the newest run, and return it.
-
-    It has the newest result of every cell, and all runs. The others are removed once it is written.
-    """
-    files = parquet_files([folder])
-    with TemporaryDirectory() as scratch:
-        import_rows(joined := Path(scratch) / "joined.sqlite", *files)
-        with Store(joined, read_only=True) as store:
-            newest = max(str(run.get("started") or "") for run in store.runs().values())
-            target = Path(folder) / f"until-{newest[:10]}{PARQUET}"
-            export(store, target)
+    files = sorted(Path(folder).rglob(f"*{PARQUET}"))
+    with TemporaryDirectory() as scratch, Store(Path(scratch) / "joined.sqlite") as joined:
+        joined.take(*map(ParquetRows, files), *others)
+        newest = max((str(run.get("started") or "") for run in joined.runs().values()), default="")
+        target = Path(folder) / f"until-{newest[:10]}{PARQUET}"
+        export(joined, target)
     for path in files:
         if path != target:
             path.unlink()
     return target
-
-
-def merge(into: str | os.PathLike[str], *others: str | os.PathLike[str]) -> list[MergeCounts]:
-    """Add the cells and runs of the stores ``others`` to the store ``into``, and return what was taken of each.
-
-    Of a cell that several stores have, the newest result is stored, and a failure never replaces it. ``into`` is
-    created if it is missing; the others are only read. Raises ``BadInput``, before anything is written, for a store
-    that is missing, damaged, or of a newer schema.
-    """
-    if not others:
-        raise BadInput("nothing to merge: name at least one other store")
-    if Path(into).resolve() in {Path(other).resolve() for other in others}:
-        raise BadInput(f"{into} cannot be merged into itself")
-    for other in others:
-        Store(other, read_only=True).close()
-    taken = []
-    with Store(into) as target:
-        for other in others:
-            with Store(other, read_only=True) as source:
-                taken += target.take(source)
-    return taken

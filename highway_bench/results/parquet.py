@@ -143,14 +143,6 @@ def parquet_files(sources: Sequence[str | os.PathLike[str]]) -> list[Path]:
     return files
 
 
-def runs_in(path: Path) -> set[str]:
-    """The ids of the runs in the Parquet file ``path``; none where no export wrote it."""
-    from pyarrow import parquet
-
-    metadata = parquet.read_metadata(path).metadata or {}
-    return set(_unpacked(metadata[RUNS_KEY])) if RUNS_KEY in metadata else set()
-
-
 def known(name: str) -> list[dict[str, Any]]:
     """The rows of the table of this file name."""
     from pyarrow import parquet

@@ -85,7 +85,7 @@ def salvage(damaged: str | os.PathLike[str], into: str | os.PathLike[str]) -> Sa
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that reads ``path``; if its first page is damaged, a copy that has the first page of a new store.
 
-    That page says where the tables begin. It does not fit a store that was migrated, or pruned.
+    That page says where the tables begin. It does not fit a store that was migrated.
     """
     with ExitStack() as opened:
         db = opened.enter_context(closing(_connected(path)))

@@ -254,18 +254,6 @@ class Store:
         with explained(self.path):
             return list(problems(self._db, self._columns))
 
-    def remove(self, digests: Iterable[str]) -> int:
-        """Remove the rows of ``digests``, give their space back to the disk, and return the number of rows."""
-        with explained(self.path):
-            with self._db:
-                wanted = json.dumps(sorted(digests))
-                removed = self._db.execute(
-                    'DELETE FROM "rows" WHERE "digest" IN (SELECT value FROM json_each(?))', (wanted,)
-                ).rowcount
-            if removed:
-                self._db.execute("VACUUM")
-        return removed
-
     def take(self, *others: Rows) -> list[MergeCounts]:
         """Add the runs of ``others``, and their cells that are missing or older here; what was taken of each.
 

@@ -23,7 +23,7 @@ from highway_bench.history.suite.series import SERIES, HistoryCell, Suite
 from highway_bench.history.verdicts import GateVerdict
 from highway_bench.interactive.run import run
 from highway_bench.measure.statistics import IntervalEstimate
-from highway_bench.results import Store, export_runs
+from highway_bench.results import Store, export
 from tests.inline_engine import InlineEngine
 
 
@@ -96,7 +96,7 @@ def measured(tmp_path_factory):
     engine = InlineEngine(tmp_path_factory.mktemp("jobs"))
     run("memory", profile="smoke", family="dense", block=["plain", "highway"], engine=engine, store=path)
     with Store(path, read_only=True) as opened:
-        export_runs(opened, folder / "docs/data")
+        export(opened, folder / "docs/data/rows.parquet")
     return folder
 
 

@@ -116,9 +116,9 @@ CASES = {
     "show leaving-quietly --plugin leaving_block.py": "(leaving_block.py, line",
     "report --store none.sqlite": NO_STORE,
     "results export rows.csv --store none.sqlite": NO_STORE,
-    "results export data --by-run --store none.sqlite": NO_STORE,
-    "results merge all.sqlite none.sqlite": NO_STORE,
-    "results prune --store store.sqlite": "store.sqlite",
+    "results export data --store none.sqlite": NO_STORE,
+    "results import none.sqlite --store all.sqlite": NO_STORE,
+    "results check --store none.sqlite --salvage new.sqlite": NO_STORE,
     "results import none.parquet --store store.sqlite": "none.parquet",
     "results import damaged.sqlite --store store.sqlite": "damaged",
     "results show --store damaged.sqlite": "damaged",
@@ -126,8 +126,8 @@ CASES = {
     "enter none.py --paper arXiv:1": "'none.py'",
     "enter file.py --paper arXiv:1": "file.py",
     "decide --part seconds --family transformer --store store.sqlite": "'seconds'",
-    "data fetch mnst": "did you mean mnist",
-    "data check digits --option corpus=tweets": "'corpus'",
+    "fetch mnst": "did you mean mnist",
+    "fetch digits --option corpus=tweets": "'corpus'",
     "advise dens --depth 2": "did you mean dense",
     "advise no_layers:make --depth 2 --minutes 1": "no_layers",
     "advise dense --depth 1000000000 --block plain --data-option pooled=2": "memory",
@@ -181,7 +181,7 @@ def test_missing_cuda(invoke):
 def test_broken_data_file(here, invoke, monkeypatch):
     (here / "movie-reviews.tsv").write_text("1\t2.0\tgood\n")
     monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(here))
-    for line in ("data check sentiment", f"run {RUN} trainability --dataset sentiment"):
+    for line in ("fetch sentiment", f"run {RUN} trainability --dataset sentiment"):
         done = invoke(line)
         assert done.exit_code == 2
         assert done.stderr == (

@@ -81,27 +81,24 @@ def test_a_network_of_ones_own_family(invoke, here):
     assert "H = show_layers:make(width)" in shown.stdout
 
 
-def test_data_that_lack_something(here, invoke, monkeypatch):
-    assert "not set" in invoke("data list").stdout
-    monkeypatch.setenv("HIGHWAY_BENCH_DATA", str(here))
-    listed = json.loads(invoke("data list --json").stdout)
-    assert (listed["data_folder"], listed["cache_folder"]) == (str(here), str(here / "cache" / "highway_bench"))
-    missing = {entry["name"]: entry["missing"] for entry in listed["datasets"]}
+def test_data_that_lack_something(invoke):
+    missing = {
+        entry["name"]: entry["missing"] for entry in json.loads(invoke("list datasets --json").stdout)["datasets"]
+    }
     assert missing["digits"] is None
     assert "path" in missing["text"]
-    assert "data fetch" in missing["sentiment"]
+    assert "highway-bench fetch" in missing["sentiment"]
+    assert "highway-bench fetch" in invoke("list datasets").stdout
 
 
-def test_fetch(here, invoke, monkeypatch):
-    monkeypatch.setattr("highway_bench.data.sentiment.fetch_corpora", lambda: here / "fetched")
-    assert json.loads(invoke("data fetch sentiment --json").stdout)["fetched"] == str(here / "fetched")
-    assert json.loads(invoke("data fetch digits --json").stdout)["fetched"] is None
-
-
-def test_sizes_of_data(invoke):
-    [digits] = json.loads(invoke("data check digits --json").stdout)["datasets"]
+def test_data_are_fetched_and_loaded(here, invoke, monkeypatch):
+    monkeypatch.setattr("highway_bench.data.digits.Digits.missing", lambda _: "everything")
+    monkeypatch.setattr("highway_bench.data.digits.Digits.fetch", lambda _: here / "fetched", raising=False)
+    [digits] = json.loads(invoke("fetch digits --json").stdout)["datasets"]
+    assert digits["fetched"] == str(here / "fetched")
     assert (digits["train"], digits["outputs"], digits["target"]) == ([1437, 1, 8, 8], 10, "class")
-    assert "1,437" in invoke("data check dig*").stdout
+    monkeypatch.undo()
+    assert "1,437" in invoke("fetch dig*").stdout
 
 
 def test_broken_contract(here, invoke):

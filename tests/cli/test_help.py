@@ -51,9 +51,7 @@ def test_help_has_an_example(command, invoke):
 
 @pytest.mark.parametrize("example", examples(get_command(app)))
 def test_examples_run(example, invoke, here, store, history, monkeypatch):
-    """As they are shown, but for an option that leaves the work away; the history and the network are stand-ins."""
-    monkeypatch.setattr("highway_bench.data.sentiment.Sentiment.fetch", lambda _: here)
-    monkeypatch.setattr("highway_bench.data.mnist.Mnist.fetch", lambda _: here)
+    """As they are shown, but for an option that leaves the work away; the history is a stand-in."""
     monkeypatch.setattr("socketserver.BaseServer.serve_forever", lambda _: None)
     for name in ("laptop", "gpu"):
         shutil.copyfile("reports/results.sqlite", f"{name}.sqlite")

@@ -83,8 +83,8 @@ def test_run_then_all_that_follows(here, invoke):
 
     shown = invoke("results show --store results/store.sqlite --block highway")
     assert (shown.exit_code, "highway-bench" in shown.stdout) == (0, True)
-    merged = invoke("results merge all.sqlite results/store.sqlite").stdout.splitlines()
-    assert merged[-1] == "2 cells taken: all.sqlite"
+    taken = invoke("results import results/store.sqlite --store all.sqlite").stdout.splitlines()
+    assert taken[-1] == "2 cells taken: all.sqlite"
 
 
 def test_rows_are_filtered_and_exported(here, invoke, store):

@@ -12,7 +12,7 @@ from highway_bench.execution.progress import Finished, Opened, Started
 from highway_bench.execution.schedule import Schedule
 from highway_bench.provenance import identity
 from highway_bench.provenance.machine import processor
-from highway_bench.results import COLUMNS, Status, Store, export_runs, import_rows
+from highway_bench.results import COLUMNS, Status, Store, export, import_rows
 
 
 def column(log, number):
@@ -250,8 +250,8 @@ def test_a_pattern_of_no_cell(run, store, cell, rerun):
 def test_a_store_of_imported_rows_goes_on(run, store, cell, tmp_path):
     cells = [cell(seed=seed) for seed in range(3)] + [cell("diverge"), cell("raise"), cell("skip")]
     first = run(cells)
-    export_runs(store, tmp_path / "rows")
-    import_rows(tmp_path / "elsewhere.sqlite", tmp_path / "rows")
+    export(store, tmp_path / "rows.parquet")
+    import_rows(tmp_path / "elsewhere.sqlite", tmp_path / "rows.parquet")
     with Store(tmp_path / "elsewhere.sqlite") as elsewhere:
         again = run([*cells, cell(seed=3)], store=elsewhere)
         assert (again.stored, again.measured) == (5, 2)  # the failure is measured again, and the new cell

@@ -197,7 +197,6 @@ def data_files(draw):
 STORE_COMMANDS = (
     ("results", "show"),
     ("results", "check"),
-    ("results", "prune", "--dry-run"),
     ("status",),
     ("report", "--out", "page"),
     ("run", "memory", "--profile", "smoke", "--family", "dense", "--block", "plain", "--dry-run"),

@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 
 import highway_bench.history.compare as comparing
 from highway_bench.cli import app
-from highway_bench.cli.history.compare import pairs_needed
 from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.history.builds import path_of
 from highway_bench.history.compare import Compared, Precision, StepChange, ValueChange, compare, compare_counts
@@ -56,11 +55,10 @@ def test_pairs_are_added_until_the_interval_is_narrow_or_time_is_up(planted, pla
 def compared(monkeypatch):
     """A function that prints a comparison of some cells and counts, with options."""
 
-    def printed(every, *words, counts=(), command="compare"):
+    def printed(every, *words, counts=()):
         monkeypatch.setattr(comparing, "compare", lambda *_, **__: every)
         monkeypatch.setattr(comparing, "compare_counts", lambda *_: list(counts))
-        commits = ["HEAD", "HEAD"] if command == "compare" else []
-        return CliRunner().invoke(app, ["history", command, *commits, "--device", "cpu", *words])
+        return CliRunner().invoke(app, ["history", "compare", "HEAD", "HEAD", "--device", "cpu", *words])
 
     return printed
 
@@ -127,28 +125,18 @@ def test_the_stored_points_of_two_commits(planted):
     assert CliRunner().invoke(app, [*words[:2], "HEAD^{tree}", *words[3:]]).exit_code == 2
 
 
-def test_noise_says_how_many_pairs_the_gate_needs(monkeypatch):
-    compared = [Compared(CELLS[0], [1.02, 0.98] * 6, ([1.0], [1.0]), [2.0])]
-    monkeypatch.setattr(comparing, "compare", lambda *_, **__: compared)
-    (row,) = json.loads(CliRunner().invoke(app, ["history", "noise", "--device", "cpu", "--json"]).output)["cells"]
-    assert row["sd"] == pytest.approx(0.0209, 0.01)
-    assert row["pairs_needed"] == pairs_needed(0.0209) == 8
-    assert pairs_needed(0.04) > 12
-
-
-@pytest.mark.parametrize("command", ["compare", "noise"])
-def test_a_cell_that_failed_is_named_and_is_no_success(compared, command):
+def test_a_cell_that_failed_is_named_and_is_no_success(compared):
     every = [
         of(CELLS[0], [1.02, 0.98] * 6),
         Compared(ABSENT, reason="unknown block 'absent'"),
         Compared(CELLS[1], [1.0], reason="OutOfMemoryError", failed=True),
     ]
-    output = compared(every, command=command)
+    output = compared(every)
     assert output.exit_code == 1
     assert f"{ABSENT}: unknown" in output.stderr
-    failed = compared(every[2:], "--json", command=command)
+    failed = compared(every[2:], "--json")
     assert (failed.exit_code, json.loads(failed.stdout)["left_out"][0]["failed"]) == (1, True)
-    assert compared(every[:2], command=command).exit_code == 0
+    assert compared(every[:2]).exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from highway_bench.errors import BadInput, NothingMeasured
-from highway_bench.results import COLUMNS, MergeCounts, Store, export, export_runs, merge
+from highway_bench.results import COLUMNS, MergeCounts, Store, export, import_rows
 from tests.results.conftest import EARLY, LATE, filled, some
 
 ODD = {"recipe": '{"rate":0.1}', "samples": "[1.0,2.0]", "message": "a, b\n“c”"}
@@ -54,40 +54,34 @@ def test_an_export_that_fails_leaves_the_one_before(tmp_path, monkeypatch, suffi
     assert target.read_bytes() == before
 
 
-def test_a_run_whose_id_is_a_path_is_not_exported(tmp_path):
-    path = filled(tmp_path / "s", some("a", 1.0, run_id="../evil"))
-    with Store(path) as store, pytest.raises(BadInput, match=r"'\.\./evil'"):
-        export_runs(store, tmp_path / "runs")
-    assert not list(tmp_path.rglob("*.parquet"))
-
-
-def test_merge_keeps_the_later_of_two_and_everything_else(tmp_path):
+def test_an_import_keeps_the_later_of_two_and_everything_else(tmp_path):
     def cell(digest, value, time, run):
         return some(digest, value, time_utc=time, run_id=run)
 
     into = filled(tmp_path / "into", cell("both", 1.0, EARLY, "mine"), cell("mine", 2.0, LATE, "mine"))
     first = filled(tmp_path / "first", cell("both", 3.0, LATE, "theirs"), cell("mine", 4.0, EARLY, "theirs"))
     second = filled(tmp_path / "second", cell("new", 5.0, EARLY, "third"))
-    assert merge(into, first, second) == [MergeCounts(replaced=1, older=1), MergeCounts(added=1)]
+    taken = import_rows(into, first, second)
+    assert taken == {first: MergeCounts(replaced=1, older=1), second: MergeCounts(added=1)}
     with Store(into, read_only=True) as store:
         assert {r["digest"]: r["value"] for r in store.rows()} == {"both": 3.0, "mine": 2.0, "new": 5.0}
         assert set(store.runs()) == {"mine", "theirs", "third"}
     with Store(first, read_only=True) as store:
         assert len(store.rows()) == 2
-    assert merge(into, first, second) == [MergeCounts(same=1, older=1), MergeCounts(same=1)]
-    assert merge(tmp_path / "new", second) == [MergeCounts(added=1)]
+    assert import_rows(into, first, second) == {first: MergeCounts(same=1, older=1), second: MergeCounts(same=1)}
+    assert import_rows(tmp_path / "new", second) == {second: MergeCounts(added=1)}
 
 
-def test_merge_checks_all_before_it_writes(tmp_path):
+def test_an_import_checks_all_before_it_writes(tmp_path):
     good = filled(tmp_path / "good", some("a", 1.0))
     bad = tmp_path / "bad"
     bad.write_text("no database " * 20)
     for others, message in [
         ((good, bad), "not a database"),
         ((good, tmp_path / "absent"), "no store at"),
-        ((), "nothing to merge"),
+        ((), "nothing to import"),
         ((tmp_path / "into",), "into itself"),
     ]:
         with pytest.raises(BadInput, match=message):
-            merge(tmp_path / "into", *others)
+            import_rows(tmp_path / "into", *others)
         assert not (tmp_path / "into").exists()

@@ -13,10 +13,9 @@ from highway_bench.results import (
     PROTOCOL,
     SCHEMA,
     Store,
-    compact,
     export,
-    export_runs,
     import_rows,
+    join_into,
     row,
 )
 from highway_bench.results.integrity import ADDED
@@ -43,13 +42,17 @@ def contents(path):
         return sorted(json.dumps(one) for one in store.rows()), store.runs()
 
 
+def changed(into, *sources):
+    return sum(one.changed for one in import_rows(into, *sources).values())
+
+
 def test_a_store_is_exported_and_imported_unchanged(tmp_path):
     path = fill(tmp_path / "s", cell("a", "r1"), cell("b", "r2"))
     with Store(path, read_only=True) as store:
         assert export(store, tmp_path / "all.parquet") == 8
-    assert import_rows(tmp_path / "new", tmp_path / "all.parquet") == 2
+    assert changed(tmp_path / "new", tmp_path / "all.parquet") == 2
     assert contents(tmp_path / "new") == contents(path)
-    assert import_rows(tmp_path / "new", tmp_path / "all.parquet") == 0
+    assert changed(tmp_path / "new", tmp_path / "all.parquet") == 0
     metadata = parquet.ParquetFile(tmp_path / "all.parquet").metadata.metadata
     assert set(metadata) == {SCHEMA_KEY, RUNS_KEY}
     assert b"equation" not in metadata[RUNS_KEY]  # compressed
@@ -60,54 +63,39 @@ def test_a_store_is_exported_and_imported_unchanged(tmp_path):
         Store(tmp_path / "all.parquet", read_only=True)
 
 
-def test_a_file_a_run_that_is_never_changed(tmp_path):
+def test_a_folder_has_one_file_with_all_results_and_runs(tmp_path):
     path, folder = fill(tmp_path / "s", cell("a", "r1"), cell("b", "r2")), tmp_path / "data"
+    folder.mkdir()
+    (folder / "notes.txt").touch()
     with Store(path) as store:
-        assert [one.name for one in export_runs(store, folder)] == ["r1.parquet", "r2.parquet"]
-        before = {one.name: one.read_bytes() for one in folder.iterdir()}
-        store.add_run("empty", RECORD)
-        store.add_run("r3", RECORD)
-        store.put("a", cell("a", "r3", "2026-01-02", message="again"))
-        assert [one.name for one in export_runs(store, folder)] == ["r3.parquet"]
-    assert {name: (folder / name).read_bytes() for name in before} == before
-    assert import_rows(tmp_path / "new", folder) == 3  # a of r1, b of r2, then a of r3
-    assert contents(tmp_path / "new")[0] == contents(path)[0]
-    assert set(contents(tmp_path / "new")[1]) == {"r1", "r2", "r3"}
-
-
-def test_files_are_joined_into_one_with_all_results_and_runs(tmp_path):
-    path, folder = fill(tmp_path / "s", cell("a", "r1"), cell("b", "r2")), tmp_path / "data"
-    with Store(path) as store:
-        export_runs(store, folder)
+        export(store, folder / "first.parquet")
         store.add_run("r3", RECORD | {"started": "2026-02-03T04:05:06"})
         store.put("a", cell("a", "r3", "2026-02-03", message="again"))
-        export_runs(store, folder)
-    (folder / "notes.txt").touch()
-    assert compact(folder) == folder / "until-2026-02-03.parquet"
+        assert join_into(folder, store) == folder / "until-2026-02-03.parquet"
+        assert join_into(folder, store) == folder / "until-2026-02-03.parquet"
     assert {one.name for one in folder.iterdir()} == {"until-2026-02-03.parquet", "notes.txt"}
     import_rows(tmp_path / "new", folder)
     assert contents(tmp_path / "new") == contents(path)
-    assert compact(folder) == folder / "until-2026-02-03.parquet"
 
 
-@pytest.mark.parametrize("order", [("r1", "r2"), ("r2", "r1")])
-def test_a_later_failure_is_in_the_file_of_its_own_run(tmp_path, order):
-    path = fill(tmp_path / "s", cell("a", "r1"))
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_later_failure_replaces_no_result(tmp_path, order):
+    first, later = fill(tmp_path / "first", cell("a", "r1")), fill(tmp_path / "later")
     failed = row(digest="a", run_id="r2", time_utc="2026-01-02", metric="time", status="oom", message="full")
-    with Store(path) as store:
+    with Store(later) as store:
         store.add_run("r2", RECORD)
         store.put("a", [failed])
-        export_runs(store, tmp_path / "data")
-    for name in order:
-        import_rows(tmp_path / "new", tmp_path / "data" / f"{name}.parquet")
-    assert contents(tmp_path / "new")[0] == contents(path)[0]
+    import_rows(tmp_path / "new", *((first, later)[number] for number in order))
+    with Store(first) as store:
+        store.put("a", [failed])
+    assert contents(tmp_path / "new")[0] == contents(first)[0]
 
 
 def test_files_of_older_schemas_are_read(tmp_path):
     with Store(fill(tmp_path / "s", cell("a", "r1")), read_only=True) as store:
         export(store, tmp_path / "new.parquet")
     rewritten(tmp_path / "new.parquet", tmp_path / "old.parquet", without=ADDED[4] + ADDED[5], schema=3)
-    assert import_rows(tmp_path / "imported", tmp_path / "old.parquet") == 1
+    assert changed(tmp_path / "imported", tmp_path / "old.parquet") == 1
     with Store(tmp_path / "imported", read_only=True) as store:
         assert {one["protocol"] for one in store.rows()} == {None}
     assert ParquetRows(tmp_path / "old.parquet").frame()["protocol"].isna().all()

@@ -12,7 +12,7 @@ from docs.pages.__main__ import PAGES, ROOT, Site, differences, main, others
 from docs.pages.committed import Committed, command_of, request_of, study_of
 from docs.pages.tables import claim_table, csv_text, markdown, pivot
 from highway_bench.history.files import write_text
-from highway_bench.results import Store, export_runs, row
+from highway_bench.results import Store, export, join_into, row
 from highway_bench.studies.reproduce.base import reproductions
 from highway_bench.studies.reproduce.claims import Verdict
 from highway_bench.studies.reproduce.lecture import REACHED
@@ -64,7 +64,7 @@ def data(tmp_path_factory):
     with Store(folder / "store.sqlite") as store:
         put(store, "run-1", FRONTIER, dict(ladder()))
         put(store, "run-2", THOUSAND, runs)
-        export_runs(store, folder / "rows")
+        export(store, folder / "rows/all.parquet")
     return folder / "rows"
 
 
@@ -130,7 +130,7 @@ def test_a_later_attempt_that_measured_less_replaces_none(later, tmp_path):
             rows = [row(**about, status=status, metric=f"metric {n}") for n, status in enumerate(statuses)]
             store.put("one", rows)
             store.add_run(run, {})
-            export_runs(store, tmp_path / "data")
+            join_into(tmp_path / "data", store)
     assert set(Committed.of(tmp_path / "data").rows["run_id"]) == {"first"}
 
 

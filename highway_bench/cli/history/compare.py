@@ -1,12 +1,11 @@
-"""``highway-bench history compare`` and ``noise``: time two commits' steps in turn, or those of one with itself."""
+"""``highway-bench history compare``: time two commits' steps in turn, and count what they do."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from statistics import median, stdev
+from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -100,34 +99,6 @@ def compare(
     raise_failed(left_out, slower, counts, strict=strict)
     if strict and undecided:
         raise Undecided(f"undecided: {'; '.join(one.cell.described(here) for one in undecided)}")
-
-
-def noise(
-    block: BlockOption = None,
-    family: FamilyOption = None,
-    depth: DepthOption = None,
-    pairs: Pairs = 12,
-    device: Device = None,
-    json: AsJson = False,
-    root: Root = Path("."),
-) -> None:
-    """Compare HEAD with itself, as the gate compares commits: how much pairs of processes differ by chance.
-
-    With that, how many pairs of processes make an interval of ± 2.5 %, which the gate needs to see a slow-down of 5 %.
-    Exits with status 1 if a cell failed.
-    """
-    from highway_bench.history.compare import Precision
-    from highway_bench.history.machine import this_machine
-    from highway_bench.history.paths import Paths
-
-    paths = Paths.of(root)
-    cells = chosen_cells(paths.suite(), block, family, depth)
-    rule = Precision(least=pairs, most=pairs)
-    compared, left_out = report_left_out(timed(paths, "HEAD", "HEAD", cells, rule, this_machine(device).device))
-    rows = [spread(one) for one in compared]
-    data = {"pairs": pairs, "cells": rows, "left_out": left_out_as_json(left_out)}
-    show(data, [noise_table(compared, rows, pairs)], as_json=json)
-    raise_failed(left_out)
 
 
 def timed(
@@ -247,44 +218,3 @@ def changes(title: str, values: Sequence[ValueChange], first: str, second: str) 
 def number(value: float) -> str:
     """A count in full, any other value with four digits."""
     return f"{value:,.0f}" if value.is_integer() else f"{value:.4g}"
-
-
-def noise_table(compared: Sequence[Compared], rows: Sequence[Mapping[str, float | int | str]], pairs: int) -> Printed:
-    """The spread of each cell."""
-    from highway_bench.history.compare import Precision
-
-    return text_table(
-        "HEAD relative to itself",
-        ["cell", "ratio", "sd of a pair", "pairs needed", "waited"],
-        [
-            [
-                str(one.cell),
-                f"{row['ratio']:.3f}",
-                f"{100 * float(row['sd']):.1f} %",
-                str(row["pairs_needed"]) if int(row["pairs_needed"]) <= Precision().most else "undecided",
-                f"{100 * one.waited:.0f} %",
-            ]
-            for one, row in zip(compared, rows, strict=True)
-        ],
-        note=f"sd over {pairs} pairs of processes; *pairs needed* for an interval of ± 2.5 % at 98 %, by which the "
-        f"gate judges a single series, undecided if these are more than {Precision().most}; *waited*: the share of the "
-        "wall time in which steps waited for a core, left out",
-    )
-
-
-def spread(one: Compared) -> dict[str, float | int | str]:
-    """A cell's spread over pairs of processes, and the pairs that the gate needs with it."""
-    sd = stdev(map(math.log, one.ratios))
-    return {**one.cell._asdict(), "ratio": one.ratio().value, "sd": sd, "pairs_needed": pairs_needed(sd)}
-
-
-def pairs_needed(sd: float) -> int:
-    """The fewest pairs whose interval of 98 % is ± 2.5 % or narrower, at least as many as the gate starts with."""
-    from scipy import stats
-
-    from highway_bench.history.compare import CONFIDENCE, LEAST, Precision
-
-    pairs = Precision().least
-    while stats.t.ppf(CONFIDENCE, pairs - 1) * sd / math.sqrt(pairs) > math.log(LEAST):
-        pairs += 1
-    return pairs
