@@ -246,6 +246,12 @@ def is_deterministic(subject: Subject) -> None:
         raise ContractBroken("one input gives two outputs in evaluation mode; store no state between calls")
     if not torch.equal(y, _output(first, x, seed=1)):
         raise ContractBroken("evaluation draws random numbers; draw where self.training is true")
+    if not subject.own:  # a user's layer may draw from numpy
+        with all_seeded(0):
+            y = _output(first.train(), x)
+        with all_seeded(1), seeded(0):
+            if not torch.equal(y, first(x)):
+                raise ContractBroken("a training step draws from random or numpy; draw from torch's generator")
 
 
 def saves_state(subject: Subject) -> None:

@@ -199,6 +199,14 @@ class DrawsElsewhere(Sound):
         return self.carry(x) + self.transform(x) * self.scale.to(x.dtype)
 
 
+class DrawsAsItTrains(Sound):
+    """A layer is left out by Python's generator; registered with compile=False and vmap=False, nothing else sees it."""
+
+    def forward(self, x):
+        kept = 2 * random.random() if self.training else 1.0
+        return self.carry(x) + kept * self.transform(x)
+
+
 class CountsCalls(Sound):
     calls = 0
 
@@ -271,6 +279,7 @@ FAULTS = [  # a block, the checks that it breaks, and what is said of it
     (NeverUses, {"trains everything", "batches"}, "joins.0.unused"),
     (Detaches, {"counts flops", "trains everything"}, "no gradient moves"),
     (DrawsElsewhere, {"is deterministic"}, "two networks of one seed differ"),
+    (DrawsAsItTrains, {"is deterministic"}, "a training step draws from random or numpy"),
     (Ties, {"batches"}, "register it with vmap=False: parameters are shared"),
     (CountsCalls, {"is deterministic", "batches", "compiles"}, "store no state between calls"),
     (ForgetsItsScale, {"saves state", "batches"}, "register parameters and buffers"),
@@ -278,6 +287,7 @@ FAULTS = [  # a block, the checks that it breaks, and what is said of it
     (Leaves, {"carries signal"}, "raised SystemExit: 7"),
 ]
 ABOUT = {
+    DrawsAsItTrains: {"compile": False, "vmap": False},
     NeverUses: {"extra_parameters": lambda family, width, joins: joins * (width * width + width)},
     Ties: {"extra_parameters": lambda family, width, joins: joins},
     MeansFeaturesByAxisOne: {"gates": 1},
