@@ -32,11 +32,11 @@ def rankings(table: pd.DataFrame, kind: LayerKind, depth: int, what: str) -> lis
     depths = depths_of(table, kind)
     if not depths:
         raise NothingMeasured(f"{kind.label} is not measured yet")
-    shallower, deeper = (
+    nearest = {
         max((one for one in depths if one <= depth), default=depths[0]),
         min((one for one in depths if one >= depth), default=depths[-1]),
-    )
-    return [ranking(table, kind, one, what) for one in sorted({shallower, deeper})]
+    }
+    return [ranking(table, kind, one, what) for one in sorted(nearest)]
 
 
 def sentence(found: Sequence[Ranking], depth: int) -> str:
@@ -54,17 +54,15 @@ def sentence(found: Sequence[Ranking], depth: int) -> str:
     if not both:
         return f"{where}{at} layers have different answers."
     others = len(set(both)) - 1
-    more = f" {counted(others, 'other')} may be as good." if others else ""
-    return f"{where}Good at {at}: take {both[0]}.{more}"
+    return f"{where}Good at {at}: take {both[0]}." + (f" {counted(others, 'other')} may be as good." if others else "")
 
 
 def how_sure(one: Ranking) -> str:
     """How sure the first place is, in at most six words."""
     others = len(one.trained) - 1
     if not others:
-        return (
-            "It alone trains" if len([row for row in one.rows if row["outcome"] in RANKED]) == 1 else "No other known"
-        )
+        ranked = [row["outcome"] in RANKED for row in one.rows if row["seeds"]]
+        return "It alone trains" if sum(ranked) == 1 < len(ranked) else "No other known"
     if not one.as_good:
         return f"{others} others train, all behind" if others > 1 else "The other one is behind"
     return f"{counted(len(one.as_good), 'other')} may be as good"
@@ -77,14 +75,16 @@ def answer_lines(table: pd.DataFrame, kind: LayerKind, depth: int, what: str) ->
     head = ["depth", "connection", criterion.axis, "× step", "memory", "train", "rate"]
     rows = [head]
     for one in found:
-        shown = one.rows[: ROWS[len(found)]]
-        rows += [[str(one.depth) if number == 0 else "", *cells(row, criterion)] for number, row in enumerate(shown)]
+        rows += [
+            [str(one.depth) if number == 0 else "", *cells(row, criterion)]
+            for number, row in enumerate(one.rows[: ROWS[len(found)]])
+        ]
     left = sum(max(0, len(one.rows) - ROWS[len(found)]) for one in found)
     protocol = next((row["protocol"] for one in found for row in one.rows), "")
     setting = ", ".join(part for part in protocol.split(", ") if "width" in part or "steps" in part)
     unit = "bits a byte" if kind.data in BITS else "nat"
-    best = next((row for one in found for row in one.trained), None)
-    take = [f"highway-bench export {best['connection']} --depth {depth} --start {best['start']}"] if best else []
+    trained = [row for one in found for row in one.trained][:1]
+    take = [f"highway-bench export {row['connection']} --depth {depth} --start {row['start']}" for row in trained]
     return [
         f"{kind.label}, depth {depth}, by {criterion.label}",
         sentence(found, depth),
