@@ -12,6 +12,7 @@ from highway_bench.blocks import blocks
 from highway_bench.errors import BadInput, UnknownName
 from highway_bench.frames.results import Results
 from highway_bench.frames.rows import rows_of
+from highway_bench.plan.settings import FRESH_SEEDS
 from highway_bench.report.choice.ranking import kind_of
 from highway_bench.report.choice.table import finals_of, wide_table
 from highway_bench.results.parquet import ParquetRows, write_parquet
@@ -184,6 +185,8 @@ def test_the_protocols_columns_and_what_each_block_lacks():
         for label, why in protocol.EntryWork("value-residual", every).missing.items()
         if why == protocol.NOT_FOR_IT
     }
+    # Further seeds of pre-norm, which language has, make no new protocol.
+    assert {frozenset(one.committed()) for one in every if one.row} == {frozenset(range(FRESH_SEEDS))}
     other = [replace(every[0], row=every[0].row | {"rate": 1e-9}), *every[1:]]
     assert protocol.protocol_name(every) != protocol.protocol_name(other)
 

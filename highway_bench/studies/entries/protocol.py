@@ -72,10 +72,11 @@ class EntryColumn:
         return [self.reference.run(self.depth, self.row["rate"], seed) for seed in range(FRESH_SEEDS)]
 
     def committed(self) -> dict[int, float]:
-        """Pre-norm's committed held-out losses by seed."""
+        """Pre-norm's committed held-out losses by seed, of the seeds that an entry has."""
         finals = known_finals()
         own = finals[(finals[list(IDENTITY)] == [self.row.get(name) for name in IDENTITY]).all(axis=1)]
-        return {row["seed"]: row["held_out"] for row in rows_of(own[own["held_out"].notna()])}
+        own = own[own["held_out"].notna() & own["seed"].lt(FRESH_SEEDS)]
+        return {row["seed"]: row["held_out"] for row in rows_of(own)}
 
 
 def entry_columns() -> list[EntryColumn]:
