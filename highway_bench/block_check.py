@@ -7,7 +7,7 @@ every forward pass (so it never learns), a parameter without a gradient, state t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -62,9 +62,14 @@ class CheckResult:
     note: str | None = None
 
 
-def check_block(name: str | type[Block], *, in_families: Sequence[AnyLayer] = ("*",)) -> list[CheckResult]:
+def check_block(
+    name: str | type[Block],
+    *,
+    in_families: Sequence[AnyLayer] = ("*",),
+    shown: Callable[[Sequence[Subject]], Iterable[Subject]] = iter,
+) -> list[CheckResult]:
     """Check the block ``name``, or its class, against the contract in each family that it can join: a name with
-    wildcards, ``module:factory``, or a function from a width to a module.
+    wildcards, ``module:factory``, or a function from a width to a module. ``shown`` may show how far that is.
 
     Raises ``UnknownName`` for an unknown name, and ``BadInput`` for a user's layer that cannot be measured under it, or
     where the block can join none of the families.
@@ -78,7 +83,7 @@ def check_block(name: str | type[Block], *, in_families: Sequence[AnyLayer] = ("
         spec.check_family(every[0].family)
     preflight(subject.cell for subject in subjects)
     with prints_to_stderr():
-        return [result for subject in subjects for result in check_results(subject)]
+        return [result for subject in shown(subjects) for result in check_results(subject)]
 
 
 def check_results(subject: Subject) -> Iterator[CheckResult]:

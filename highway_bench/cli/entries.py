@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -251,23 +252,17 @@ def check(
     from rich.progress import track
 
     from highway_bench.block_check import check_block
-    from highway_bench.blocks import blocks
     from highway_bench.execution.progress import stderr_console
-    from highway_bench.families import as_family, select_families
     from highway_bench.plugins import load_plugins
     from highway_bench.report.format import counted
 
     began = time.perf_counter()
     load_plugins(plugin or [])
-    spec = blocks.get(name)
-    chosen = select_families(*(family or ["*"]))
-    chosen = [one for one in chosen if spec.refusal(as_family(one)) is None] or chosen[:1]
     console = stderr_console()
-    results = [
-        result
-        for one in track(chosen, f"checking {name}", console=console, transient=True, disable=not console.is_terminal)
-        for result in check_block(name, in_families=[one])
-    ]
+    how: dict[str, Any] = {"console": console, "transient": True, "disable": not console.is_terminal}
+    results = check_block(
+        name, in_families=family or ["*"], shown=partial(track, description=f"checking {name}", **how)
+    )
     seconds = time.perf_counter() - began
     problems = [result for result in results if result.problem is not None]
     data = {"block": name, "passed": not problems, "seconds": seconds, "results": list(map(asdict, results))}
@@ -278,8 +273,9 @@ def check(
     if problems:
         faults = len({fault_of(result) for result in problems})
         raise CheckFailed(f"{name} has {counted(faults, 'fault')} ({seconds:.0f} s)")
+    joined = {one.family for one in results}
     also = "".join(f" --plugin {one}" for one in plugin or [])
-    typer.echo(f"\n{name} meets the contract: {len(results)} checks in {len(chosen)} families, {seconds:.0f} s")
+    typer.echo(f"\n{name} meets the contract: {len(results)} checks in {len(joined)} families, {seconds:.0f} s")
     typer.echo(
         f"Its equation is not checked. Next: highway-bench run --profile smoke --block plain --block {name}{also}"
     )
