@@ -83,13 +83,6 @@ def failure_of(session: nox.Session, *command: str, **options: Any) -> CommandFa
     return None
 
 
-def raise_any(*failures: CommandFailed | None) -> None:
-    """Raise the last failure, if there is one."""
-    for failure in reversed(failures):
-        if failure is not None:
-            raise failure
-
-
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure the standard profile and write the page; arguments go to highway-bench run.
@@ -275,6 +268,8 @@ def release(session: nox.Session) -> None:
 
     With -- --tag, on a clean tree, then write version, date and commit into CITATION.cff, commit that and tag it.
     """
+    if session.venv_backend == "none":
+        session.error("this session installs archives into its own environment: omit --no-venv")
     tags = "--tag" in session.posargs
     version = re.search(r'^__version__ = "(.+)"$', Path("highway_bench/__init__.py").read_text("utf-8"), re.MULTILINE)
     if version is None:

@@ -116,15 +116,16 @@ def test_every_proof_is_there(noxfile):
 
 
 class ReleaseSession(Session):
-    """Runs git; the tests of a release are not run and end with ``status``."""
+    """Runs git; the tests of a release are not run, and the last of them ends with ``status``."""
 
+    venv_backend = "virtualenv"
     status = 0
 
     def run(self, *words: str, silent: bool = False, **options: Any) -> str:
         if words[0] == "git":
             return subprocess.run(words, capture_output=True, text=True, check=True).stdout
         self.commands.append(" ".join(words[1:]))
-        if self.status:
+        if self.status and "pytest" not in words and "tests" in words:
             raise nox.command.CommandFailed("Returned code 1", return_code=self.status)
         return ""
 
@@ -169,7 +170,7 @@ def test_a_release_is_tagged_only_where_that_is_asked_for(noxfile, checkout, mon
 
 @pytest.mark.parametrize("why", ["a changed file", "failing tests"])
 def test_nothing_is_tagged(noxfile, checkout, why, monkeypatch):
-    monkeypatch.setattr(noxfile, "check_archive", lambda session, kind: session.run("build", kind))
+    monkeypatch.setattr(noxfile, "check_archive", lambda *_: None)
     session = ReleaseSession(["--tag"], {}, sys.stdout.write)
     if why == "a changed file":
         (checkout / "CITATION.cff").write_text("changed")

@@ -1,4 +1,4 @@
-"""``highway-bench list``, ``show``, ``fetch``, ``new-block`` and ``check``: what can be measured, and own blocks."""
+"""``highway-bench list``, ``show``, ``fetch``, ``new-block`` and ``check``: what can be measured; your own blocks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -156,7 +155,7 @@ DataOptions = Annotated[
 
 
 def fetch(
-    names: Annotated[list[str] | None, typer.Argument(help="Data sets; by default, all that lack nothing.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="By default, those that lack nothing are loaded.")] = None,
     option: DataOptions = None,
     plugin: Plugins = None,
     json: AsJson = False,
@@ -251,7 +250,7 @@ def check(
     """
     from rich.progress import track
 
-    from highway_bench.block_check import check_block
+    from highway_bench.block_check import check_results, subjects_of
     from highway_bench.execution.progress import stderr_console
     from highway_bench.plugins import load_plugins
     from highway_bench.report.format import counted
@@ -260,9 +259,8 @@ def check(
     load_plugins(plugin or [])
     console = stderr_console()
     how: dict[str, Any] = {"console": console, "transient": True, "disable": not console.is_terminal}
-    results = check_block(
-        name, in_families=family or ["*"], shown=partial(track, description=f"checking {name}", **how)
-    )
+    subjects = subjects_of(name, family or ["*"])
+    results = [result for one in track(subjects, f"checking {name}", **how) for result in check_results(one)]
     seconds = time.perf_counter() - began
     problems = [result for result in results if result.problem is not None]
     data = {"block": name, "passed": not problems, "seconds": seconds, "results": list(map(asdict, results))}
@@ -273,9 +271,8 @@ def check(
     if problems:
         faults = len({fault_of(result) for result in problems})
         raise CheckFailed(f"{name} has {counted(faults, 'fault')} ({seconds:.0f} s)")
-    joined = {one.family for one in results}
     also = "".join(f" --plugin {one}" for one in plugin or [])
-    typer.echo(f"\n{name} meets the contract: {len(results)} checks in {len(joined)} families, {seconds:.0f} s")
+    typer.echo(f"\n{name} meets the contract: {len(results)} checks in {len(subjects)} families, {seconds:.0f} s")
     typer.echo(
         f"Its equation is not checked. Next: highway-bench run --profile smoke --block plain --block {name}{also}"
     )

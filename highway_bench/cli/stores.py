@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import webbrowser
 from collections import Counter
@@ -125,7 +126,7 @@ def run_line(name: str, run: Mapping[str, Any]) -> list[object]:
 
 def export(
     out: Annotated[
-        Path, typer.Argument(help="The file: .csv, .jsonl for JSON lines, or .parquet; or a folder of Parquet files.")
+        Path, typer.Argument(help="A file: .csv, .jsonl for JSON lines, or .parquet; or a folder of Parquet files.")
     ],
     store: StorePath = STORE,
     json: AsJson = False,
@@ -133,13 +134,14 @@ def export(
     """Write all rows of a store as CSV, JSON lines or Parquet.
 
     Parquet files also have the records of the runs: "results import" loads them back, and a run goes on from there. The
-    Parquet files of a folder are joined with the store into one, which has the newest result of every cell.
+    Parquet files in a folder are joined with the store into one, which has the newest result of every cell; the others
+    are removed.
     """
     from highway_bench.results import Store, join_into
     from highway_bench.results import export as write
 
-    Store(store, read_only=True).close()  # a missing store is an error here, not a new store
-    if out.is_dir():
+    if os.path.isdir(out):
+        Store(store, read_only=True).close()  # a missing store is an error here, not a new store
         with Store(store) as locked:  # of a run that is still going, a part would be committed
             out = join_into(out, locked)
         show({"file": out}, out, as_json=json)
@@ -150,7 +152,7 @@ def export(
 
 
 def import_files(
-    sources: Annotated[list[Path], typer.Argument(help="Stores, exported Parquet files, or folders of those.")],
+    sources: Annotated[list[Path], typer.Argument(help="Stores, exported Parquet files, or folders of such files.")],
     store: StorePath = STORE,
     json: AsJson = False,
 ) -> None:

@@ -127,7 +127,7 @@ class Plan:
         return with_needs(self.cells)
 
     def shard(self, part: str) -> Plan:
-        """The part "I/N" of this plan's cells (see ``shard``), for one of N machines; a merge joins their stores.
+        """The part "I/N" of this plan's cells (see ``shard``), for one of N machines; an import joins their stores.
 
         Raises ``BadInput`` for a part that is none, and ``NothingMeasured`` for one without cells.
         """

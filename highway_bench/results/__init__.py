@@ -1,4 +1,4 @@
-"""Results: the row, the store of rows, export, import and merge. Never imports torch, and pandas only for frames."""
+"""Results: the row, the store of rows, export and import. Never imports torch, and pandas only for frames."""
 
 from highway_bench.results.database import DiskError
 from highway_bench.results.export import export, import_rows, join_into, parsed

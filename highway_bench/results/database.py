@@ -49,7 +49,7 @@ def _advice(path: Path, error: sqlite3.DatabaseError) -> str:
     if path.suffix == ".parquet":
         return " (load Parquet files into a store first: highway-bench results import)"
     if "not a database" in text or "malformed" in text:
-        return " (it is damaged, or no store: highway-bench results check --salvage NEW reads what it can)"
+        return f" (damaged, or no store: highway-bench results check --store {path} --salvage NEW reads what it can)"
     return " (another process is using it)" if "locked" in text else ""
 
 

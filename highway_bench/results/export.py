@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TextIO
@@ -17,6 +17,7 @@ from highway_bench.results.schema import COLUMNS, JSON_KINDS, Row
 from highway_bench.results.store import MergeCounts, Rows, Store
 
 PARQUET: Final = ".parquet"
+MAGIC: Final = b"PAR1"
 
 
 def write_csv(rows: Iterable[Row], out: TextIO) -> None:
@@ -49,7 +50,8 @@ def export(store: Store, path: str | os.PathLike[str]) -> int:
     """
     target = Path(path)
     if target.suffix not in (*WRITERS, PARQUET):
-        raise BadInput(f"cannot export to {target}: its name must end in {', '.join(WRITERS)} or {PARQUET}")
+        names = f"{', '.join(WRITERS)} or {PARQUET}"
+        raise BadInput(f"cannot export to {target}: name a file that ends in {names}, or a folder that exists")
     if not (rows := store.rows()):
         raise NothingMeasured(f"{store.path} has no rows")
     with writing(target):
@@ -67,39 +69,61 @@ def export(store: Store, path: str | os.PathLike[str]) -> int:
 def import_rows(into: str | os.PathLike[str], *sources: str | os.PathLike[str]) -> dict[Path, MergeCounts]:
     """Add the cells and runs of ``sources`` to the store ``into``, and return what was taken of each file.
 
-    A source is a store, a Parquet file, or a folder of those. Rows and digests stay, so a run into this store does not
-    measure the cells again. Of a cell that is in several places, the newest result is stored, and a failure never
-    replaces it. ``into`` is created if it is missing. Raises ``BadInput``, before anything is written, for a file that
-    is missing, damaged, or of a newer schema.
+    A source is a store, a Parquet file, or a folder of Parquet files. Rows and digests are stored as they are in the
+    source, so a run into this store does not measure the cells again. Of a cell that is in several places, the newest
+    result is stored, and a failure never replaces it. ``into`` is created if it is missing. Raises ``BadInput``, before
+    anything is written, for a file that is missing, damaged, or of a newer schema.
     """
     if not sources:
-        raise BadInput("nothing to import: name at least one store or Parquet file, or a folder of those")
-    if Path(into).resolve() in {Path(one).resolve() for one in sources}:
+        raise BadInput("nothing to import: name at least one store, Parquet file, or folder of Parquet files")
+    files = {path.resolve(): path for source in sources for path in _files_in(Path(source))}
+    if Path(into).resolve() in files:
         raise BadInput(f"{into} cannot be imported into itself")
-    stores = [Path(one) for one in sources if Path(one).suffix != PARQUET and not os.path.isdir(one)]
-    parquet = parquet_files([one for one in sources if Path(one) not in stores])
-    with ExitStack() as opened:
-        every: list[Rows] = [
-            *map(ParquetRows, parquet),
-            *(opened.enter_context(Store(path, read_only=True)) for path in stores),
-        ]
-        target = opened.enter_context(Store(into))
-        return dict(zip((*parquet, *stores), target.take(*every), strict=True))
+    stores = [path for path in files.values() if not _is_parquet(path)]
+    parquet = [path for path in files.values() if _is_parquet(path)]
+    exported = list(map(ParquetRows, parquet))
+    for path in stores:
+        Store(path, read_only=True).close()
+    with Store(into) as target:
+        taken = target.take(chain(exported, _opened(stores)))
+    return dict(zip((*parquet, *stores), taken, strict=True))
+
+
+def _files_in(source: Path) -> list[Path]:
+    return parquet_files([source]) if os.path.isdir(source) else [source]
+
+
+def _is_parquet(path: Path) -> bool:
+    """By its first bytes; of a file that cannot be read, by its name."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC or path.suffix == PARQUET
+    except OSError:
+        return path.suffix == PARQUET
+
+
+def _opened(stores: Iterable[Path]) -> Iterator[Store]:
+    """The stores, one open at a time."""
+    for path in stores:
+        with Store(path, read_only=True) as store:
+            yield store
 
 
 def join_into(folder: str | os.PathLike[str], *others: Rows) -> Path:
-    """Join the Parquet files of ``folder``, and the rows of ``others``, into one file there, and return it.
+    """Join the Parquet files in ``folder``, and the rows of ``others``, into one file there, and return it.
 
-    It is named after the day of the newest run, and has the newest result of every cell and all runs. The other files
-    are removed once it is written. Raises ``NothingMeasured`` where there is no row.
+    It is named after the day of the newest row or run, and has the newest result of every cell and all runs. The other
+    files are removed once it is written; those of folders in it stay. Raises ``NothingMeasured`` where there is no row.
     """
-    files = sorted(Path(folder).rglob(f"*{PARQUET}"))
+    files = sorted(Path(folder).glob(f"*{PARQUET}"))
     with TemporaryDirectory() as scratch, Store(Path(scratch) / "joined.sqlite") as joined:
-        joined.take(*map(ParquetRows, files), *others)
-        newest = max((str(run.get("started") or "") for run in joined.runs().values()), default="")
-        target = Path(folder) / f"until-{newest[:10]}{PARQUET}"
+        joined.take([*map(ParquetRows, files), *others])
+        if not joined.count_cells():
+            raise NothingMeasured(f"there is no row for {folder}")
+        target = Path(folder) / f"until-{(joined.last_time() or 'now')[:10]}{PARQUET}"
         export(joined, target)
-    for path in files:
-        if path != target:
-            path.unlink()
+    with writing(target):
+        for path in files:
+            if path != target:
+                path.unlink()
     return target

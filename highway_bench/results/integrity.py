@@ -96,8 +96,8 @@ def check_contents(db: sqlite3.Connection, path: Path, version: int) -> None:
             raise sqlite3.DatabaseError(f"database disk image is malformed: {verdict.splitlines()[-1]}")
         for problem in wrong_values(db, columns_of(version)):
             raise BadInput(
-                f"{path}: {problem}; it is damaged: highway-bench results check lists every problem, and with "
-                "--salvage NEW writes what is sound"
+                f"{path}: {problem}; it is damaged: highway-bench results check --store {path} lists every problem, "
+                "and writes what is sound with --salvage NEW"
             )
         return
     for order in ("ASC", "DESC"):

@@ -254,7 +254,7 @@ class Store:
         with explained(self.path):
             return list(problems(self._db, self._columns))
 
-    def take(self, *others: Rows) -> list[MergeCounts]:
+    def take(self, others: Iterable[Rows]) -> list[MergeCounts]:
         """Add the runs of ``others``, and their cells that are missing or older here; what was taken of each.
 
         A cell has its newest result afterwards, and the last later attempt that measured less. One transaction adds

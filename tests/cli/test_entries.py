@@ -92,12 +92,12 @@ def test_data_that_lack_something(invoke):
 
 
 def test_data_are_fetched_and_loaded(here, invoke, monkeypatch):
-    monkeypatch.setattr("highway_bench.data.digits.Digits.missing", lambda _: "everything")
-    monkeypatch.setattr("highway_bench.data.digits.Digits.fetch", lambda _: here / "fetched", raising=False)
-    [digits] = json.loads(invoke("fetch digits --json").stdout)["datasets"]
+    with monkeypatch.context() as lacking:
+        lacking.setattr("highway_bench.data.digits.Digits.missing", lambda _: "everything")
+        lacking.setattr("highway_bench.data.digits.Digits.fetch", lambda _: here / "fetched", raising=False)
+        [digits] = json.loads(invoke("fetch digits --json").stdout)["datasets"]
     assert digits["fetched"] == str(here / "fetched")
     assert (digits["train"], digits["outputs"], digits["target"]) == ([1437, 1, 8, 8], 10, "class")
-    monkeypatch.undo()
     assert "1,437" in invoke("fetch dig*").stdout
 
 

@@ -3,7 +3,6 @@
 import inspect
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 
@@ -53,8 +52,6 @@ def test_help_has_an_example(command, invoke):
 def test_examples_run(example, invoke, here, store, history, monkeypatch):
     """As they are shown, but for an option that leaves the work away; the history is a stand-in."""
     monkeypatch.setattr("socketserver.BaseServer.serve_forever", lambda _: None)
-    for name in ("laptop", "gpu"):
-        shutil.copyfile("reports/results.sqlite", f"{name}.sqlite")
     words = shlex.split(example)
     if words[0] in ("check", "enter"):
         assert invoke("new-block", "my-gate").exit_code == 0

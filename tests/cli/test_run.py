@@ -93,6 +93,11 @@ def test_rows_are_filtered_and_exported(here, invoke, store):
     assert invoke("results show --task nothing").exit_code == 3
     assert invoke("results export rows.csv").exit_code == 0
     assert len((here / "rows.csv").read_text().splitlines()) > 10
+    assert invoke("results export docs/data").exit_code == 0
+    (here / "other").mkdir()
+    with Store("reports/results.sqlite"):  # a run is still going
+        assert invoke("results export other").exit_code == 2
+    assert not list((here / "other").iterdir())
 
 
 def test_nothing_to_show(here, invoke):

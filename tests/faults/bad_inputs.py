@@ -177,13 +177,13 @@ def data_files(draw):
         files = {"sentiment/tweets.tsv": "\n".join(lines).encode()}
         if draw(st.integers(0, 4)) == 0:
             files = {"sentiment/tweets.tsv": draw(st.binary(max_size=80))}
-        words = ("data", "check", "sentiment", "--option", "corpus=tweets")
+        words = ("fetch", "sentiment", "--option", "corpus=tweets")
     else:
         files = {f"mnist/{name}": content for name, content in IDX.items()}
         name = draw(st.sampled_from([*files]))
         at = draw(st.integers(0, 15))
         files[name] = files[name][:at] + draw(st.binary(max_size=4)) + files[name][at + 4 :]
-        words = ("data", "check", "mnist")
+        words = ("fetch", "mnist")
 
     def prepare(folder):
         for path, content in files.items():

@@ -13,8 +13,8 @@ from highway_bench.frames.results import Results
 from highway_bench.report.choice.answers import known_answers, known_finals
 from highway_bench.report.choice.columns import COLUMNS, IDENTITY, bounds
 from highway_bench.report.choice.costs import add_seconds
-from highway_bench.report.choice.lines import answer_lines
-from highway_bench.report.choice.ranking import KINDS, depths_of, kind_named, kinds_of, ranking
+from highway_bench.report.choice.lines import answer_lines, how_sure
+from highway_bench.report.choice.ranking import CRITERIA, KINDS, Ranking, depths_of, kind_named, kinds_of, ranking
 from highway_bench.report.choice.table import wide_table
 from highway_bench.report.format import estimate
 from highway_bench.results.parquet import FOLDER
@@ -238,3 +238,16 @@ def test_without_enough_schedules_or_where_losses_rise_there_is_no_factor():
     losses = {"pre-norm": law(120) * 2, "residual": law(240) * 2}
     for rungs in ({30: law(30), 60: law(60)}, {30: law(30), 60: law(60), 240: law(40)}):
         assert math.isnan(of(rows_with(losses) + scheduled(rungs, verdict=False))["residual"]["fewer_steps"])
+
+
+def test_a_connection_trains_alone_only_among_others_that_were_trained():
+    def ranked(*outcomes):
+        rows = [
+            {"connection": str(n), "outcome": word, "seeds": seeds, "place": "best" if n == 0 else None}
+            for n, (word, seeds) in enumerate(outcomes)
+        ]
+        return Ranking(KINDS[0], 10, CRITERIA["held-out"], tuple(rows))
+
+    alone, trains = ("fails", 5), ("trains", 5)
+    assert how_sure(ranked(trains, alone)) == "It alone trains"
+    assert how_sure(ranked(trains, ("not measured", 0))) == how_sure(ranked(trains)) == "No other known"

@@ -105,7 +105,7 @@ DAMAGES = (first, inner, zeroed, truncated)
 def test_damage_is_found_at_opening_and_nothing_is_written(path, damage, read_only):
     damage(path)
     before = path.read_bytes()
-    with pytest.raises(BadInput, match=r"(malformed|not a database).* \(it is damaged.*check --salvage") as caught:
+    with pytest.raises(BadInput, match=r"(malformed|not a database).* \(damaged.*check --store .* --salvage") as caught:
         Store(path, read_only=read_only)
     assert "\n" not in str(caught.value)
     assert path.read_bytes() == before

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from highway_bench.errors import BadInput
+from highway_bench.errors import BadInput, NothingMeasured
 from highway_bench.results import (
     COLUMNS,
     PROTOCOL,
@@ -67,15 +67,24 @@ def test_a_folder_has_one_file_with_all_results_and_runs(tmp_path):
     path, folder = fill(tmp_path / "s", cell("a", "r1"), cell("b", "r2")), tmp_path / "data"
     folder.mkdir()
     (folder / "notes.txt").touch()
+    (folder / "inside").mkdir()
     with Store(path) as store:
         export(store, folder / "first.parquet")
+        export(store, folder / "inside/other.parquet")
+        store.add_run("odd", RECORD | {"started": "yesterday/../.."})
         store.add_run("r3", RECORD | {"started": "2026-02-03T04:05:06"})
         store.put("a", cell("a", "r3", "2026-02-03", message="again"))
         assert join_into(folder, store) == folder / "until-2026-02-03.parquet"
         assert join_into(folder, store) == folder / "until-2026-02-03.parquet"
-    assert {one.name for one in folder.iterdir()} == {"until-2026-02-03.parquet", "notes.txt"}
-    import_rows(tmp_path / "new", folder)
+    assert {one.name for one in folder.iterdir()} == {"until-2026-02-03.parquet", "notes.txt", "inside"}
+    assert (folder / "inside/other.parquet").is_file()
+    taken = import_rows(tmp_path / "new", path, folder / "until-2026-02-03.parquet", f"{folder}/../s")
+    assert [one.same + one.added for one in taken.values()] == [2, 2]  # each file once
     assert contents(tmp_path / "new") == contents(path)
+    (folder / "until-2026-02-03.parquet").rename(tmp_path / "no-suffix")
+    assert changed(tmp_path / "again", tmp_path / "no-suffix") == 2
+    with Store(tmp_path / "empty") as store, pytest.raises(NothingMeasured, match="no row for"):
+        join_into(tmp_path / "again", store)
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])

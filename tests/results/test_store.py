@@ -126,9 +126,9 @@ def test_merging_keeps_results_and_lists_later_failures(tmp_path, case):
             for status, time in attempts:
                 store.put("a", in_part(time) if status == "in part" else attempt(status, time))
         before = other.rows()
-        assert into.take(other)[0].changed == taken
+        assert into.take([other])[0].changed == taken
         assert attempts_of(into.rows()) == expected
-        assert into.take(other)[0].changed == 0
+        assert into.take([other])[0].changed == 0
         assert other.rows() == before
 
 

@@ -123,11 +123,7 @@ def left_out_as_json(left_out: Sequence[Compared]) -> list[dict[str, object]]:
 
 
 def raise_failed(
-    left_out: Sequence[Compared],
-    slower: Sequence[Compared] = (),
-    counts: Sequence[ValueChange] = (),
-    *,
-    strict: bool = False,
+    left_out: Sequence[Compared], slower: Sequence[Compared], counts: Sequence[ValueChange], *, strict: bool
 ) -> None:
     """Raise ``ComparisonFailed`` with the cells that failed, the ``slower`` ones, and if ``strict``, those where a
     count rose; if there are any."""

@@ -29,9 +29,7 @@ FamilyOption = Annotated[
     list[str] | None, typer.Option(help="A family; repeatable. By default, that of the deep stacks.")
 ]
 DepthOption = Annotated[list[int] | None, typer.Option(help="A depth; repeatable. By default, 10 and 50.")]
-Pairs = Annotated[
-    int, typer.Option(help="Pairs of processes, one process for each commit; at most for compare, 6 or more.")
-]
+Pairs = Annotated[int, typer.Option(help="The most pairs of processes, one process for each commit; 6 or more.")]
 
 
 def chosen_cells(
