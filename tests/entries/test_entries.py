@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
@@ -16,6 +17,7 @@ from highway_bench.plan.settings import FRESH_SEEDS
 from highway_bench.report.choice.ranking import kind_of
 from highway_bench.report.choice.table import finals_of, wide_table
 from highway_bench.results.parquet import ParquetRows, write_parquet
+from highway_bench.results.store import Store
 from highway_bench.studies.decide.candidate import starts_of
 from highway_bench.studies.decide.rounds import Trainer
 from highway_bench.studies.entries import board, columns, enter, folder, protocol
@@ -107,6 +109,12 @@ def test_from_a_file_to_a_card_a_check_and_a_page(entered, protocol_of_one, caps
     card = (entered.folder / "card.svg").read_text()
     assert all(word in card for word in ("y = (x + H(x)) / 2", "A. B. · arXiv:2601.00001", one.word, "not known yet"))
     assert problems(entered.folder, protocol_of_one) == []
+
+    # After an interruption between the two timings, both are taken again, in turn.
+    with Store(next(Path("reports/entries").glob("*.sqlite"))) as store, store._db as db:
+        db.execute("DELETE FROM rows WHERE task = 'throughput' AND block = 'halved-sum'")
+    again, _ = enter.enter("mine.py", paper="arXiv:2601.00001", author="A. B.", out=Path("entries"), workers=1)
+    assert again.results(protocol_of_one)[0].step > 0
 
     def status(*arguments):
         monkeypatch.setattr("sys.argv", ["board", "--folder", str(entered.folder.parent), *arguments])

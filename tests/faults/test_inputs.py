@@ -159,7 +159,10 @@ def try_here(one, tally):
             fault = fault_of(one.words, done.exit_code, done.stderr)
             if done.exception is not None and not isinstance(done.exception, SystemExit):
                 fault = "".join(traceback.format_exception(done.exception)[-3:])
-            tally.parsed += not was_refused_by_the_parser(done.stderr)
+            refused = was_refused_by_the_parser(done.stderr)
+            if refused and one.kind in ("data files", "stores"):  # whose words are fixed
+                fault = "no command line"
+            tally.parsed += not refused
             tally.statuses[str(done.exit_code)] += 1
         except Hang:
             fault = f"no end in {LONGEST} s"
