@@ -124,7 +124,7 @@ def test_from_a_file_to_a_card_a_check_and_a_page(entered, protocol_of_one, caps
 
     assert status("--check") == (0, "")
     page = (entered.folder.parent / "README.md").read_text()
-    assert re.search(r"\| \[halved-sum\]\(halved-sum\) \| arXiv:2601.00001 \| A. B. \| " + one.word, page)
+    assert re.search(r"\| \[halved-sum\]\(halved-sum/entry.toml\) \| arXiv:2601.00001 \| A. B. \| " + one.word, page)
 
     # What an impostor may do with the rows.
     whole = (entered.folder / "rows.parquet").read_bytes()

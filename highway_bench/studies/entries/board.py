@@ -122,7 +122,7 @@ def page(entries: Sequence[Entry], columns: Sequence[EntryColumn]) -> tuple[str,
             wrong.append(f"{entry.name}: {error}")
             continue
         about = [str(entry.about[name]) for name in ("paper", "author", "machine")]
-        rows.append([f"[{entry.name}]({entry.name})", *about[:2], *cells, about[2]])
+        rows.append([f"[{entry.name}]({entry.name}/{ABOUT})", *about[:2], *cells, about[2]])
         cards.append(f"![{entry.name}]({entry.name}/{CARD})")
     heads = ["connection", "paper", "by", *(one.label for one in columns), "machine"]
     text = [
