@@ -56,7 +56,7 @@ def list_entries(
 ) -> None:
     """List blocks, families, architectures, tasks, words of recipes, data sets, profiles.
 
-    The metrics and words of tasks, and the tasks of profiles, are listed where these are asked for.
+    The metrics and words of tasks, the tasks of profiles, and what data sets lack are listed where these are asked for.
     """
     from highway_bench.declared import FILES, declared, has_entry_points
 

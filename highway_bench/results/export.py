@@ -79,8 +79,8 @@ def import_rows(into: str | os.PathLike[str], *sources: str | os.PathLike[str]) 
     files = {path.resolve(): path for source in sources for path in _files_in(Path(source))}
     if Path(into).resolve() in files:
         raise BadInput(f"{into} cannot be imported into itself")
-    stores = [path for path in files.values() if not _is_parquet(path)]
     parquet = [path for path in files.values() if _is_parquet(path)]
+    stores = [path for path in files.values() if path not in parquet]
     exported = list(map(ParquetRows, parquet))
     for path in stores:
         Store(path, read_only=True).close()
