@@ -1,7 +1,7 @@
 """What a connection costs next to pre-norm, and how much sooner it gets to the same loss.
 
 The costs are the time of a training step and the bytes that a layer saves. The steps that pre-norm needs for a
-connection's held-out loss come from its whole schedules. Those to pre-norm's final loss come from curves of training
+connection's held-out loss come from whole schedules of pre-norm. Those to its final loss come from curves of training
 losses: a winner's learning rate has not decayed when it gets there, so the steps saved are a lower bound.
 """
 
